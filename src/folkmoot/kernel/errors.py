@@ -1,0 +1,101 @@
+"""The error tree. Codes are stable and appear on the wire, in logs and in docs/errors.md; HTTP statuses do not live here.
+
+FolkmootError
++-- BadInput                what was sent is wrong; says where and what to do            bad_input
+|   +-- BadDefinition       a definition does not hold together                          bad_definition
+|   `-- NotYetBuilt         a field that this version stores but cannot run yet          not_yet_built
++-- NotFound                no such thing, or not yours                                  not_found
++-- NotAllowed              the key is missing, unknown, revoked or expired              not_allowed
++-- Conflict                the state of the thing does not admit it                     conflict
+|   +-- RunEnded            the run has ended                                            run_ended
+|   `-- InFlight            the same Idempotency-Key is still at work                    in_flight
++-- KeyReused               an Idempotency-Key came back with another body               key_reused
++-- Unreachable             database, server or network cannot be reached                unreachable
++-- DatabaseFault           the embedded server or its data directory needs attention    database_fault
++-- ModelUnavailable        a model cannot be had: its file, its key or its package      model_unavailable
+`-- LeaseLost               another claim exists: drop everything of the run (internal)  lease_lost
+
+Expected failures of models and tools are outcomes, recorded as items, and not in this tree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong. `pointer` is a JSON pointer into what was sent ('' for the whole), `message` a sentence."""
+
+    pointer: str
+    message: str
+    file: str | None = None
+    line: int | None = None
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}: " if self.file and self.line else f"{self.file}: " if self.file else ""
+        return f"{place}{self.pointer + ': ' if self.pointer else ''}{self.message}"
+
+
+class FolkmootError(Exception):
+    """What is wrong, where, and what to do, in a sentence without secrets."""
+
+    code = "error"
+
+
+class BadInput(FolkmootError):
+    """The request or file is wrong; `faults` says where."""
+
+    code = "bad_input"
+
+    def __init__(self, message: str, faults: tuple[Fault, ...] = ()) -> None:
+        super().__init__(message)
+        self.faults = faults
+
+
+class BadDefinition(BadInput):
+    code = "bad_definition"
+
+
+class NotYetBuilt(BadInput):
+    code = "not_yet_built"
+
+
+class NotFound(FolkmootError):
+    code = "not_found"
+
+
+class NotAllowed(FolkmootError):
+    code = "not_allowed"
+
+
+class Conflict(FolkmootError):
+    code = "conflict"
+
+
+class RunEnded(Conflict):
+    code = "run_ended"
+
+
+class InFlight(Conflict):
+    code = "in_flight"
+
+
+class KeyReused(FolkmootError):
+    code = "key_reused"
+
+
+class Unreachable(FolkmootError):
+    code = "unreachable"
+
+
+class DatabaseFault(FolkmootError):
+    code = "database_fault"
+
+
+class ModelUnavailable(FolkmootError):
+    code = "model_unavailable"
+
+
+class LeaseLost(FolkmootError):
+    code = "lease_lost"
