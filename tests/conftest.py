@@ -1,0 +1,133 @@
+"""What every test may ask for: a migrated database of its own, and ids.
+
+One PostgreSQL server serves the whole session, all of its worker processes included: an embedded one in a folder of its own, or
+the server that FOLKMOOT_TEST_DATABASE_URL names (its user must be allowed to create databases). Each process migrates one
+template, and each test gets a clone of it. Deliberately absent: fakes of anything of ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import secrets
+import shutil
+import tempfile
+import time
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import asyncpg
+import pytest
+import pytest_asyncio
+
+from folkmoot.kernel.ids import NewId, id_source
+from folkmoot.store.database import Database, upgrade
+from folkmoot.store.embedded import open_server, stop_server
+
+T = TypeVar("T")
+
+EXTERNAL = "FOLKMOOT_TEST_DATABASE_URL"
+_GROUND = pytest.StashKey[Path]()
+_HAS_MADE_GROUND = pytest.StashKey[bool]()
+_numbers = itertools.count(1)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The first process makes the folder that all share; its workers are told of it."""
+    told: dict[str, Any] | None = getattr(config, "workerinput", None)
+    config.stash[_HAS_MADE_GROUND] = told is None
+    if told is not None:
+        config.stash[_GROUND] = Path(told["ground"])
+        return
+    # Not pytest's own temporary folder: as root the server runs as another user, to whom that one is closed.
+    folder = Path(tempfile.mkdtemp(prefix="folkmoot-tests-", dir="/tmp"))
+    folder.chmod(0o755)
+    config.stash[_GROUND] = folder
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    node.workerinput["ground"] = str(node.config.stash[_GROUND])
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if config.stash.get(_HAS_MADE_GROUND, False):
+        # The last user has stopped the server, unless it was a worker process that died.
+        in_a_loop_of_its_own(stop_server(config.stash[_GROUND] / "data"))
+        shutil.rmtree(config.stash[_GROUND])
+
+
+@pytest.fixture(scope="session")
+def server_dsn(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The address of a running server and of a database on it from which others may be made."""
+    external = os.environ.get(EXTERNAL)
+    if external:
+        yield external
+        return
+    server = in_a_loop_of_its_own(open_server(request.config.stash[_GROUND] / "data"))
+    yield server.dsn
+    in_a_loop_of_its_own(server.close())
+
+
+@pytest.fixture(scope="session")
+def template(server_dsn: str) -> Iterator[str]:
+    """The name of a migrated database, made once in this process, to which nobody is connected."""
+    name = f"folkmoot_template_{os.getpid()}_{secrets.token_hex(4)}"
+
+    async def make() -> None:
+        await _execute(server_dsn, f'create database "{name}"')
+        database = await Database.open(dsn_of(server_dsn, name), connections=1)
+        try:
+            await upgrade(database)
+        finally:
+            await database.close()
+
+    in_a_loop_of_its_own(make())
+    yield name
+    in_a_loop_of_its_own(_execute(server_dsn, f'drop database if exists "{name}" with (force)'))
+
+
+@pytest_asyncio.fixture
+async def database_dsn(server_dsn: str, template: str) -> AsyncIterator[str]:
+    """The address of a migrated, empty database, dropped after the test whoever is still connected."""
+    name = f"{template.replace('template', 'test')}_{next(_numbers)}"
+    await _execute(server_dsn, f'create database "{name}" template "{template}"')
+    yield dsn_of(server_dsn, name)
+    await _execute(server_dsn, f'drop database if exists "{name}" with (force)')
+
+
+@pytest_asyncio.fixture
+async def database(database_dsn: str) -> AsyncIterator[Database]:
+    """A pool on a migrated, empty database of this test alone."""
+    opened = await Database.open(database_dsn)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def new_id() -> NewId:
+    """Ids as the server makes them: by the clock, with chance."""
+    return id_source(lambda: time.time_ns() // 1_000_000, secrets.randbits)
+
+
+def dsn_of(server_dsn: str, name: str) -> str:
+    """The server's address with another database's name."""
+    return urlsplit(server_dsn)._replace(path=f"/{name}").geturl()
+
+
+async def _execute(dsn: str, statement: str) -> None:
+    connection = await asyncpg.connect(dsn)
+    try:
+        await connection.execute(statement)
+    finally:
+        await connection.close()
+
+
+def in_a_loop_of_its_own(work: Coroutine[Any, Any, T]) -> T:
+    """Runs `work` to its end apart from the tests' loops, which come and go within a session."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
