@@ -1,0 +1,175 @@
+"""What must hold when a version is saved. Pointers are into the version, by the wire's names.
+
+Everything wrong is found at once, so that it can be put right at once. Deliberately absent: whether the things that a
+version refers to exist; that takes the store.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import Any
+
+from folkmoot.domain.definitions import AgentVersion, ChatMode, PromptInput, Reference, RoundRobinVersion
+from folkmoot.domain.input_values import faults_of_inputs
+from folkmoot.domain.later_parts import later_fields
+from folkmoot.domain.model_checks import faults_of_model
+from folkmoot.domain.participant_names import faults_of_names
+from folkmoot.domain.prompts import check_prompts, names_in
+from folkmoot.domain.schema_documents import step
+from folkmoot.domain.schema_reports import shortened
+from folkmoot.domain.schemas import check_schema
+from folkmoot.kernel.errors import Fault
+
+__all__ = [
+    "faults_of_agent",
+    "faults_of_inputs",
+    "faults_of_interaction",
+    "faults_of_model",
+    "faults_of_names",
+    "later_fields",
+]
+
+Json = Any
+
+LARGEST_COUNT = 2_147_483_647
+PROTOCOL_TOOLS = ("pass", "call_vote", "ask", "propose_solution", "agree", "disagree", "answer")
+
+_FUNCTION_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_PERCENTAGES = ("targetUtilization", "lowWaterUtilization", "compactAtUtilization")
+_COUNTS = ("maxToolCallLoops", "responseMaxTokens", "compactMaxTokens", "compactTargetTokens")
+
+
+def faults_of_interaction(version: RoundRobinVersion) -> tuple[Fault, ...]:
+    """What keeps the version from being saved; () if nothing does."""
+    return (
+        *_participant_faults(version),
+        *_input_faults(version.inputs_prompt),
+        *_prompt_faults(version),
+        *(check_schema(version.solution_schema, "/solutionSchema") if version.solution_schema is not None else ()),
+        *_bound_faults(version),
+        *_context_faults(version.context_settings),
+        *_endless_faults(version),
+    )
+
+
+def faults_of_agent(version: AgentVersion) -> tuple[Fault, ...]:
+    """What keeps the version from being saved. Its prompts are checked at a start, where the inputs are known."""
+    return (
+        *_reference_faults("/model", version.model, "a model"),
+        *_sampling_faults(version),
+        *_function_faults(version),
+    )
+
+
+def _participant_faults(version: RoundRobinVersion) -> Iterator[Fault]:
+    if not version.agents:
+        yield Fault("/agents", "Nobody takes part; name at least one agent.")
+    for index, binding in enumerate(version.agents):
+        yield from _reference_faults(f"/agents/{index}/agent", binding.agent, "an agent")
+    # A binding without any name is given its agent's own when the run starts, and checked again there.
+    named = (
+        (f"/agents/{index}/name", binding.name, binding.agent.name) for index, binding in enumerate(version.agents)
+    )
+    names = ((pointer, own if own is not None else other) for pointer, own, other in named)
+    yield from faults_of_names((pointer, name) for pointer, name in names if name is not None)
+
+
+def _reference_faults(pointer: str, reference: Reference, what: str) -> Iterator[Fault]:
+    if not reference.name and reference.definition_id is None:
+        yield Fault(pointer, f"This refers to nothing; give {what}'s name or id.")
+    if reference.version is not None and not 0 <= reference.version <= LARGEST_COUNT:
+        yield Fault(pointer, f"There is no version {reference.version}; leave it out for the latest enabled one.")
+
+
+def _input_faults(inputs: tuple[PromptInput, ...]) -> Iterator[Fault]:
+    seen: set[str] = set()
+    for index, item in enumerate(inputs):
+        pointer = f"/inputsPrompt/{index}/name"
+        if names_in(f"%%{item.name}%%") != (item.name,):
+            shown = shortened(item.name, 80)
+            message = (
+                f"'{shown}' is no name for an input: use letters, digits and '_', no '%', and at most 128 characters."
+            )
+            yield Fault(pointer, message)
+        elif item.name in seen:
+            yield Fault(pointer, f"There are two inputs '{item.name}'; rename one of them.")
+        seen.add(item.name)
+
+
+def _prompt_faults(version: RoundRobinVersion) -> tuple[Fault, ...]:
+    prompts = [("/prompt", version.prompt)]
+    prompts += [(f"/systemPrompts/{index}", text) for index, text in enumerate(version.system_prompts)]
+    return check_prompts(prompts, [item.name for item in version.inputs_prompt])
+
+
+def _bound_faults(version: RoundRobinVersion) -> Iterator[Fault]:
+    counts = {"maximumNoActionLoops": version.maximum_no_action_loops, "maximumRounds": version.maximum_rounds}
+    for name, count in counts.items():
+        if count is not None and not 1 <= count <= LARGEST_COUNT:
+            yield Fault(f"/{name}", f"This is a number from 1 to {LARGEST_COUNT}, or null for no limit; correct it.")
+    durations = {
+        "durationWarningToAi": version.duration_warning_to_ai,
+        "durationAutoTermination": version.duration_auto_termination,
+        "durationHumanTimeout": version.duration_human_timeout,
+    }
+    for name, duration in durations.items():
+        if duration is not None and duration <= timedelta(0):
+            yield Fault(
+                f"/{name}", "This is a time longer than none, such as 00:05:00, or null for no limit; correct it."
+            )
+
+
+def _context_faults(settings: Mapping[str, Json]) -> Iterator[Fault]:
+    for names, largest in ((_PERCENTAGES, 100), (_COUNTS, LARGEST_COUNT)):
+        for name in names:
+            value = settings.get(name)
+            if value is not None and not (type(value) is int and 1 <= value <= largest):
+                yield Fault(
+                    step("/contextSettings", name), f"This is a whole number from 1 to {largest}, or null; correct it."
+                )
+
+
+def _endless_faults(version: RoundRobinVersion) -> Iterator[Fault]:
+    people = version.human_settings
+    has_end = (
+        version.is_solution_proposal_allowed
+        or (people is not None and people.chat_mode is not ChatMode.EXCLUDED)
+        or version.maximum_rounds is not None
+        or version.duration_auto_termination is not None
+        or (version.is_no_action_allowed and version.maximum_no_action_loops is not None)
+    )
+    if not has_end:
+        message = (
+            "This conversation could never end: nobody may propose a solution, no person may write, and rounds, passes and "
+            "time have no bound. Set isSolutionProposalAllowed, maximumRounds, durationAutoTermination, "
+            "maximumNoActionLoops together with isNoActionAllowed, or humanSettings with chatMode 'Observing'."
+        )
+        yield Fault("", message)
+
+
+def _sampling_faults(version: AgentVersion) -> Iterator[Fault]:
+    settings = version.settings
+    for name, number, largest in (("temperature", settings.temperature, 2), ("topP", settings.top_p, 1)):
+        if number is not None and not (math.isfinite(number) and 0 <= number <= largest):
+            yield Fault(
+                f"/settings/{name}",
+                f"This is a number from 0 to {largest}, or null for the provider's own; correct it.",
+            )
+    if settings.seed is not None and not 0 <= settings.seed < 2**32:
+        yield Fault("/settings/seed", "A seed is a whole number from 0 to 4294967295; correct it.")
+    if settings.max_tokens is not None and not 1 <= settings.max_tokens <= LARGEST_COUNT:
+        yield Fault("/settings/maxTokens", f"This is a whole number from 1 to {LARGEST_COUNT}, or null; correct it.")
+
+
+def _function_faults(version: AgentVersion) -> Iterator[Fault]:
+    for index, name in enumerate(version.function_tools):
+        pointer = f"/functionTools/{index}"
+        if not _FUNCTION_NAME.fullmatch(name):
+            yield Fault(pointer, "A function's name is 1 to 64 letters, digits, '_' or '-'; correct it.")
+        elif name in PROTOCOL_TOOLS:
+            yield Fault(pointer, f"'{name}' is the conversation's own tool; give the function another name.")
+        elif name in version.function_tools[:index]:
+            yield Fault(pointer, f"'{name}' is listed twice; leave one out.")

@@ -1,0 +1,219 @@
+"""Definitions and their versions: agents, AI models, round-robin interactions; and the closure that a run starts with.
+
+A version is never rewritten. Deliberately absent: effects of the settings that later parts bring (looms, swarm, people's
+turns, connectors); they are kept as they came, and a start that needs them is refused (`services.starting`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from folkmoot.domain.calls import FunctionTool
+from folkmoot.domain.model_calls import ModelChoice, Sampling
+
+Json = Any
+
+
+class DefinitionKind(StrEnum):
+    AGENT = "Agent"
+    AI_MODEL = "AiModel"
+    INTERACTION = "Interaction"
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A link to another definition, by `name` (in `namespace`, else the referring one's) or by `definition_id`.
+
+    `version` null means the latest enabled one when the run starts.
+    """
+
+    name: str | None = None
+    namespace: str | None = None
+    definition_id: UUID | None = None
+    version: int | None = None
+
+    def __str__(self) -> str:
+        place = f"{self.namespace}/" if self.namespace else ""
+        base = str(self.definition_id) if self.definition_id else f"{place}{self.name}"
+        return f"{base}@{self.version}" if self.version else base
+
+
+@dataclass(frozen=True, slots=True)
+class AiModelVersion:
+    """`prices`: money per million tokens by kind; `capabilities`: tools, structuredOutput, images, reasoning."""
+
+    provider: str
+    model_name: str
+    context_window: int = 8192
+    largest_response: int | None = None
+    base_url: str | None = None
+    api_key_variable: str | None = None
+    path: str | None = None
+    capabilities: dict[str, bool] = field(default_factory=dict)
+    prices: dict[str, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentVersion:
+    """`function_tools`: names of the operator's Python functions that this agent may call. `later`: fields kept for later parts."""
+
+    model: Reference
+    description: str | None = None
+    prompts: tuple[str, ...] = ()
+    settings: Sampling = field(default_factory=Sampling)
+    function_tools: tuple[str, ...] = ()
+    later: dict[str, Json] = field(default_factory=dict)
+
+
+class DataType(StrEnum):
+    STRING = "String"
+    NUMBER = "Number"
+    INTEGER = "Integer"
+    BOOLEAN = "Boolean"
+    JSON = "Json"
+    DATE = "Date"
+
+
+@dataclass(frozen=True, slots=True)
+class PromptInput:
+    data_type: DataType
+    name: str
+    description: str | None = None
+    is_required: bool = False
+
+
+class SystemPromptMode(StrEnum):
+    APPEND = "AppendToDefault"
+    REPLACE = "ReplaceDefault"
+
+
+class Rule(StrEnum):
+    MAJORITY = "Majority"
+    UNANIMOUS = "Unanimous"
+
+
+class ChatMode(StrEnum):
+    EXCLUDED = "Excluded"
+    OBSERVING = "Observing"
+    EVERY_ROUND = "EveryRound"
+    ON_QUESTION = "OnQuestion"
+
+
+@dataclass(frozen=True, slots=True)
+class HumanSettings:
+    chat_mode: ChatMode
+    include_in_votes: bool = False
+    include_in_solutions: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AgentBinding:
+    """A participant. `name` null: the agent's own name. `later`: connectors, loom, web access, kept for later parts."""
+
+    agent: Reference
+    name: str | None = None
+    later: dict[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RoundRobinVersion:
+    """`context_settings` holds the wire's fields as they came; `later` the fields of later parts, by their wire names."""
+
+    agents: tuple[AgentBinding, ...]
+    prompt: str
+    is_no_action_allowed: bool = False
+    is_voting_allowed: bool = False
+    is_direct_questioning_allowed: bool = False
+    is_solution_proposal_allowed: bool = False
+    human_settings: HumanSettings | None = None
+    maximum_no_action_loops: int | None = None
+    inputs_prompt: tuple[PromptInput, ...] = ()
+    solution_schema: str | None = None
+    system_prompt_mode: SystemPromptMode = SystemPromptMode.APPEND
+    system_prompts: tuple[str, ...] = ()
+    duration_warning_to_ai: timedelta | None = None
+    duration_auto_termination: timedelta | None = None
+    duration_human_timeout: timedelta | None = None
+    maximum_rounds: int | None = None
+    solution_rule: Rule = Rule.MAJORITY
+    vote_rule: Rule = Rule.MAJORITY
+    context_settings: dict[str, Json] = field(default_factory=dict)
+    later: dict[str, Json] = field(default_factory=dict)
+
+
+Version = AgentVersion | AiModelVersion | RoundRobinVersion
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A named thing of a namespace. `latest_version` counts disabled ones too."""
+
+    definition_id: UUID
+    kind: DefinitionKind
+    namespace: str
+    name: str
+    latest_version: int
+    created_by: UUID
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVersion:
+    definition: Definition
+    number: int
+    body: Version
+    is_disabled: bool
+    created_at: datetime
+
+
+# What a run is pinned to.
+
+DEFAULT_TOOL_LOOPS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Participant:
+    """One seat of the conversation with everything its turns need, prompts filled in."""
+
+    name: str
+    agent_id: UUID
+    agent_name: str
+    agent_version: int
+    description: str | None
+    prompts: tuple[str, ...]
+    model: ModelChoice
+    sampling: Sampling
+    tools: tuple[FunctionTool, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedInteraction:
+    """The whole closure of a start, written once and never changed. `inputs` are name and value as text, as they were given."""
+
+    interaction_id: UUID
+    interaction_name: str
+    interaction_version: int
+    namespace: str
+    participants: tuple[Participant, ...]
+    task: str
+    system_prompts: tuple[str, ...]
+    system_prompt_mode: SystemPromptMode
+    inputs: tuple[tuple[str, str], ...] = ()
+    is_no_action_allowed: bool = False
+    is_voting_allowed: bool = False
+    is_direct_questioning_allowed: bool = False
+    is_solution_proposal_allowed: bool = False
+    human_settings: HumanSettings | None = None
+    maximum_no_action_loops: int | None = None
+    maximum_rounds: int | None = None
+    solution_schema: str | None = None
+    solution_rule: Rule = Rule.MAJORITY
+    vote_rule: Rule = Rule.MAJORITY
+    max_tool_call_loops: int = DEFAULT_TOOL_LOOPS
+    duration_auto_termination: timedelta | None = None
+    disabled_tools: tuple[str, ...] = ()

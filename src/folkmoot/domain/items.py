@@ -1,0 +1,380 @@
+"""The 15 kinds of items that a conversation is made of, and the details that let nothing be read out of prose.
+
+An item never changes. `Item` is what a writer makes; sequence and date are given by the append (`StoredItem`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import ClassVar, Literal
+from uuid import UUID
+
+MAIN_THREAD = "main"
+
+
+class AuthorKind(StrEnum):
+    AGENT = "Agent"
+    HUMAN = "Human"
+    ORCHESTRATOR = "Orchestrator"
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Who wrote an item. `id`: the agent's or user's id; null for the orchestrator."""
+
+    kind: AuthorKind
+    name: str
+    id: UUID | None = None
+
+
+ORCHESTRATOR = Author(AuthorKind.ORCHESTRATOR, "Orchestrator")
+
+
+@dataclass(frozen=True, slots=True)
+class AgentMessage:
+    kind: ClassVar[str] = "agentMessage"
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Agree:
+    kind: ClassVar[str] = "agree"
+    associated_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Disagree:
+    kind: ClassVar[str] = "disagree"
+    associated_id: UUID
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class DirectQuestionAsk:
+    kind: ClassVar[str] = "directQuestionAsk"
+    question_id: UUID
+    other_agent_name: str
+    question: str
+
+
+@dataclass(frozen=True, slots=True)
+class DirectQuestionAnswer:
+    kind: ClassVar[str] = "directQuestionAnswer"
+    question_id: UUID
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class HumanMessage:
+    kind: ClassVar[str] = "humanMessage"
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class InjectedSystemMessage:
+    kind: ClassVar[str] = "injectedSystemMessage"
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoAction:
+    kind: ClassVar[str] = "noAction"
+
+
+@dataclass(frozen=True, slots=True)
+class OrchestratorMessage:
+    kind: ClassVar[str] = "orchestratorMessage"
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class SolutionProposal:
+    kind: ClassVar[str] = "solutionProposal"
+    solution_id: UUID
+    solution: str
+
+
+@dataclass(frozen=True, slots=True)
+class SystemPrompt:
+    kind: ClassVar[str] = "systemPrompt"
+    prompt: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    kind: ClassVar[str] = "toolCall"
+    tool_call_id: str
+    function_name: str
+    arguments_json: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """`result_size` is in bytes of UTF-8."""
+
+    kind: ClassVar[str] = "toolResult"
+    tool_call_id: str
+    result: str
+    is_error: bool
+    result_size: int
+    tool_result_id: UUID | None = None
+    rejection_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VoteProposal:
+    kind: ClassVar[str] = "voteProposal"
+    vote_id: UUID
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    kind: ClassVar[str] = "summary"
+    summary: str
+    covered_up_to_sequence: int
+    tokens_before: int
+    tokens_after: int
+    model: str
+
+
+Body = (
+    AgentMessage
+    | Agree
+    | Disagree
+    | DirectQuestionAsk
+    | DirectQuestionAnswer
+    | HumanMessage
+    | InjectedSystemMessage
+    | NoAction
+    | OrchestratorMessage
+    | SolutionProposal
+    | SystemPrompt
+    | ToolCall
+    | ToolResult
+    | VoteProposal
+    | Summary
+)
+
+
+# Details. `type` tells them apart in the database; they are not on the wire.
+
+
+@dataclass(frozen=True, slots=True)
+class Prompted:
+    """On a systemPrompt: whose it is."""
+
+    participant: str
+    type: Literal["prompted"] = "prompted"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    type: Literal["task"] = "task"
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """Opens a turn, or with `question` the answering turn inside another one. `router`: the chain of routers that chose."""
+
+    participant: str
+    round: int
+    router: tuple[str, ...] = ()
+    question: UUID | None = None
+    type: Literal["floor"] = "floor"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnd:
+    """On the item that ends its turn."""
+
+    type: Literal["turn_end"] = "turn_end"
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolCall:
+    """A protocol call that counts once the calls before it, which leave the process, have their results."""
+
+    name: str
+    arguments_json: str
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """On a toolCall: `leaves` is false for a call refused on the spot; `then` is the reply's protocol call, kept for later."""
+
+    leaves: bool
+    then: ProtocolCall | None = None
+    type: Literal["called"] = "called"
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """On a toolResult that ends its turn, since its tool is terminal and it succeeded."""
+
+    type: Literal["terminal"] = "terminal"
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownOutcome:
+    """On the error toolResult of a call that may or may not have happened."""
+
+    type: Literal["unknown_outcome"] = "unknown_outcome"
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidSolution:
+    """On the error toolResult of a proposal that does not fit the schema, or repeats a rejected one."""
+
+    type: Literal["invalid_solution"] = "invalid_solution"
+
+
+@dataclass(frozen=True, slots=True)
+class Balloted:
+    """On agree and disagree."""
+
+    ballot: UUID
+    attempt: int
+    type: Literal["balloted"] = "balloted"
+
+
+@dataclass(frozen=True, slots=True)
+class NoVote:
+    """A reply to a ballot that held no vote; `reply` is its text, kept as it came."""
+
+    ballot: UUID
+    participant: str
+    attempt: int
+    reply: str
+    type: Literal["no_vote"] = "no_vote"
+
+
+@dataclass(frozen=True, slots=True)
+class Abstained:
+    ballot: UUID
+    participant: str
+    reply: str = ""
+    type: Literal["abstained"] = "abstained"
+
+
+class Outcome(StrEnum):
+    CARRIED = "carried"
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    ballot: UUID
+    in_favour: tuple[str, ...]
+    against: tuple[str, ...]
+    abstained: tuple[str, ...]
+    outcome: Outcome
+    type: Literal["tally"] = "tally"
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyReply:
+    """A reply with neither text nor call; with `ends_turn` it was the second one where passing is not allowed."""
+
+    participant: str
+    ends_turn: bool
+    type: Literal["empty_reply"] = "empty_reply"
+
+
+@dataclass(frozen=True, slots=True)
+class NoAnswer:
+    """A reply to a direct question that held no answer; with `closed` the asker goes on without one."""
+
+    question: UUID
+    participant: str
+    reply: str
+    closed: bool
+    type: Literal["no_answer"] = "no_answer"
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    """Ends a turn that came to nothing: three invalid solutions in a row, or calls where none are offered."""
+
+    participant: str
+    reason: str
+    type: Literal["given_up"] = "given_up"
+
+
+@dataclass(frozen=True, slots=True)
+class Reminder:
+    """Asks to settle after rounds without a proposal or a vote."""
+
+    round: int
+    type: Literal["reminder"] = "reminder"
+
+
+@dataclass(frozen=True, slots=True)
+class StuckWarning:
+    """Tells a participant that it repeats itself; the next repetition ends the run."""
+
+    participant: str
+    type: Literal["stuck_warning"] = "stuck_warning"
+
+
+class EndReason(StrEnum):
+    SOLUTION = "solution"
+    NO_ACTION = "no_action"
+    ROUNDS = "rounds"
+    STUCK = "stuck"
+    TIME = "time"
+    STOPPED = "stopped"
+    FAILURE = "failure"
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """On the item that closes the run without a solution."""
+
+    reason: EndReason
+    type: Literal["ended"] = "ended"
+
+
+Detail = (
+    Prompted
+    | Task
+    | Floor
+    | TurnEnd
+    | Called
+    | Terminal
+    | UnknownOutcome
+    | InvalidSolution
+    | Balloted
+    | NoVote
+    | Abstained
+    | Tally
+    | EmptyReply
+    | NoAnswer
+    | GivenUp
+    | Reminder
+    | StuckWarning
+    | Ended
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One entry of a conversation, before or after it was appended."""
+
+    item_id: UUID
+    author: Author
+    body: Body
+    detail: Detail | None = None
+    turn_id: UUID | None = None
+    model_call_id: UUID | None = None
+    thread_id: str = MAIN_THREAD
+
+
+@dataclass(frozen=True, slots=True)
+class StoredItem:
+    sequence: int
+    date: datetime
+    item: Item

@@ -1,0 +1,101 @@
+"""What this version stores but cannot run yet, field by field, with the part that brings it.
+
+A start that needs such a field is refused, never run without it. Deliberately absent: any effect of these fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from folkmoot.domain.definitions import (
+    AgentVersion,
+    AiModelVersion,
+    ChatMode,
+    HumanSettings,
+    RoundRobinVersion,
+    Version,
+)
+from folkmoot.domain.schema_documents import step
+from folkmoot.kernel.errors import Fault
+
+Json = Any
+
+_PEOPLE = "people's turns"
+_CONNECTORS = "connectors and approvals"
+_CONTEXT = "context, time, keys and cost"
+_SUB_RUNS = "managers, routers and sub-runs"
+_MEMORY = "memory, web and knowledge"
+
+_PARTS = {
+    "externalOperationsMcp": _CONNECTORS,
+    "externalOperationsOpenApi": _CONNECTORS,
+    "inputsConnectorAuthenticationSecret": _CONNECTORS,
+    "inputsConnectorBinding": _CONNECTORS,
+    "loom": _MEMORY,
+    "loomId": _MEMORY,
+    "webAccess": _MEMORY,
+    "swarm": _SUB_RUNS,
+    "credentialStack": _CONTEXT,
+}
+_CONTEXT_NOW = ("maxToolCallLoops", "responseMaxTokens")
+# What leaves a field without effect, beside null and what is empty.
+_DEFAULTS = {"mode": "None", "toolResultTrimmingMode": "Never"}
+
+
+def later_fields(version: Version) -> tuple[Fault, ...]:
+    """A fault for each field that is set and not built yet; pointers are into the version. () if a start can honour it all."""
+    match version:
+        case RoundRobinVersion():
+            return tuple(_of_interaction(version))
+        case AgentVersion():
+            return tuple(_of_mapping("", version.later))
+        case AiModelVersion():
+            return ()
+
+
+def _of_interaction(version: RoundRobinVersion) -> Iterator[Fault]:
+    for index, binding in enumerate(version.agents):
+        yield from _of_mapping(f"/agents/{index}", binding.later)
+    if version.human_settings is not None:
+        yield from _of_people(version.human_settings)
+    if version.duration_human_timeout is not None:
+        yield _fault("/durationHumanTimeout", _PEOPLE)
+    if version.duration_warning_to_ai is not None:
+        yield _fault("/durationWarningToAi", _CONTEXT)
+    for name, value in version.context_settings.items():
+        is_known = name in _CONTEXT_NOW or name.startswith("effective")
+        if not is_known and _is_set(value) and value != _DEFAULTS.get(name):
+            yield _fault(step("/contextSettings", name), _CONTEXT)
+    yield from _of_mapping("", version.later)
+
+
+def _of_people(settings: HumanSettings) -> Iterator[Fault]:
+    if settings.chat_mode in (ChatMode.EVERY_ROUND, ChatMode.ON_QUESTION):
+        advice = f"'{ChatMode.OBSERVING}' works now: a person may write at any time."
+        yield Fault("/humanSettings/chatMode", f"'{settings.chat_mode}' comes with a later part ({_PEOPLE}). {advice}")
+    if settings.include_in_votes:
+        yield _fault("/humanSettings/includeInVotes", _PEOPLE)
+    if settings.include_in_solutions:
+        yield _fault("/humanSettings/includeInSolutions", _PEOPLE)
+
+
+def _of_mapping(pointer: str, later: Mapping[str, Json]) -> Iterator[Fault]:
+    for name, value in later.items():
+        if _is_set(value):
+            yield _fault(step(pointer, name), _PARTS.get(name))
+
+
+def _fault(pointer: str, part: str | None) -> Fault:
+    name = pointer.rsplit("/", 1)[-1]
+    which = f" ({part})" if part else ""
+    return Fault(
+        pointer, f"'{name}' is stored, but comes to work with a later part{which}. Leave it out to start a run now."
+    )
+
+
+def _is_set(value: Json) -> bool:
+    """Whether a value asks for something: not null, false, empty, a switched-off object, or one of such values alone."""
+    if isinstance(value, Mapping):
+        return value.get("enabled") is not False and any(_is_set(inner) for inner in value.values())
+    return not (value is None or value is False or value in ("", [], ()))

@@ -1,0 +1,92 @@
+"""A run's row, the claim a worker holds on it, and what the engine may know beside the items.
+
+Deliberately absent: the conversation (`items`) and the pinned definition (`definitions`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from uuid import UUID
+
+from folkmoot.domain.calls import CallFact
+from folkmoot.domain.model_calls import ModelCallFact
+from folkmoot.domain.run_status import RunStatus
+
+STATE_VERSION = 1  # raised when stored state changes so that an older worker must not claim it
+
+
+class ProcessType(StrEnum):
+    INTERACTION = "Interaction"
+    AGENT_RUN = "AgentRun"
+    APP = "App"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A row of `process`, with the ping of the worker that holds it. `execution_time` excludes the stretch under way."""
+
+    tenant_id: UUID
+    run_id: UUID
+    interaction_id: UUID
+    interaction_version: int
+    status: RunStatus
+    created_by: UUID
+    created_at: datetime
+    updated_at: datetime
+    started_at: datetime | None
+    claimed_at: datetime | None
+    ended_at: datetime | None
+    pinged_at: datetime | None
+    hostname: str | None
+    execution_time: timedelta
+    output: str | None
+    failure_details: str | None
+    last_sequence: int
+    tree_root_id: UUID
+    parent_id: UUID | None = None
+    parent_type: ProcessType | None = None
+    duration_auto_termination: timedelta | None = None
+    response_json_schema: str | None = None
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Carried by every write of a worker: a write affects no row once another claim exists."""
+
+    tenant_id: UUID
+    run_id: UUID
+    number: int
+    claim_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedRun:
+    """What a claim brings: the fence, what the worker knows of the row, and the time limit.
+
+    `work_deadline`: when the working time is used up if the run stays at work (null: no limit).
+    """
+
+    claim: Claim
+    signal_number: int
+    last_sequence: int
+    work_deadline: datetime | None
+    is_suspect: bool
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that the engine may know beside the items.
+
+    `stopped_by`: who asked for a stop, null if nobody did. `driver_errors`: unexpected errors in a row.
+    """
+
+    now: datetime
+    work_deadline: datetime | None = None
+    stopped_by: str | None = None
+    model_calls: Mapping[str, tuple[ModelCallFact, ...]] = field(default_factory=dict)
+    calls: Mapping[str, CallFact] = field(default_factory=dict)

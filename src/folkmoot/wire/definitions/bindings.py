@@ -1,0 +1,108 @@
+"""What is bound to a participant or an interaction: agents, external operations, web access.
+
+Deliberately absent: secrets. A header names a secret's id or the run input that chooses one.
+"""
+
+from folkmoot.wire.formats import (
+    Flag,
+    Name,
+    NameValuePair,
+    NameValuePairRequest,
+    Positive,
+    ReferenceRequest,
+    RequestShape,
+    ResponseShape,
+    Text,
+    Uuid,
+    VersionReference,
+)
+
+
+class ConnectorAuthenticationHeader(ResponseShape):
+    """A header to send with a call: one secret, or the one that the named run input chooses."""
+
+    header_name: str
+    secret_id: Uuid | None
+    secret_input_name: str | None
+
+
+class McpExternalOperationBinding(ResponseShape):
+    """An MCP tool. `name` is the function name that the model sees; `requestBindings` go straight into the call."""
+
+    name: str
+    external_operation_id: Uuid
+    external_operation_version: int | None
+    request_bindings: tuple[NameValuePair, ...]
+    authentication_header: ConnectorAuthenticationHeader | None
+    prompt_guidance: str | None
+    is_terminal: bool
+
+
+class OpenApiExternalOperationBinding(McpExternalOperationBinding):
+    """An OpenAPI operation; values are bound by where they stand: body, path or query."""
+
+    path_bindings: tuple[NameValuePair, ...]
+    query_bindings: tuple[NameValuePair, ...]
+
+
+class WebAccess(ResponseShape):
+    """What of the web an agent may use."""
+
+    search: bool
+    fetch: bool
+
+
+class InteractionAgentBinding(ResponseShape):
+    """A participant. `name` null: the agent's own; `agent` is an agent or a router."""
+
+    name: str | None
+    agent: VersionReference
+    external_operations_mcp: tuple[McpExternalOperationBinding, ...]
+    external_operations_open_api: tuple[OpenApiExternalOperationBinding, ...]
+    loom_id: Uuid | None
+    web_access: WebAccess | None
+
+
+class ConnectorAuthenticationHeaderRequest(RequestShape):
+    """A header to send with a call: one secret, or the one that the named run input chooses."""
+
+    header_name: Name
+    secret_id: Uuid | None = None
+    secret_input_name: Name | None = None
+
+
+class McpExternalOperationBindingRequest(RequestShape):
+    """An MCP tool. `externalOperationVersion` null: the latest enabled one when a run starts."""
+
+    name: Name
+    external_operation_id: Uuid
+    external_operation_version: Positive | None = None
+    request_bindings: tuple[NameValuePairRequest, ...] = ()
+    authentication_header: ConnectorAuthenticationHeaderRequest | None = None
+    prompt_guidance: Text | None = None
+    is_terminal: Flag = False
+
+
+class OpenApiExternalOperationBindingRequest(McpExternalOperationBindingRequest):
+    """An OpenAPI operation; values are bound by where they stand: body, path or query."""
+
+    path_bindings: tuple[NameValuePairRequest, ...] = ()
+    query_bindings: tuple[NameValuePairRequest, ...] = ()
+
+
+class WebAccessRequest(RequestShape):
+    """What of the web an agent may use."""
+
+    search: Flag = False
+    fetch: Flag = False
+
+
+class InteractionAgentBindingRequest(RequestShape):
+    """A participant. `agent` is an agent or a router: a name, `namespace/name`, `name@3`, or an id and a version."""
+
+    name: Name | None = None
+    agent: ReferenceRequest
+    external_operations_mcp: tuple[McpExternalOperationBindingRequest, ...] = ()
+    external_operations_open_api: tuple[OpenApiExternalOperationBindingRequest, ...] = ()
+    loom_id: Uuid | None = None
+    web_access: WebAccessRequest | None = None
