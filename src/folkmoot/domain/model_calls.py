@@ -178,7 +178,7 @@ class ModelReply:
 
 @dataclass(frozen=True, slots=True)
 class ModelFailure:
-    """An outcome, not an exception. `message` is a sentence without secrets. `sent`: the provider may have counted the call."""
+    """An outcome, not an exception. `message` is a sentence without secrets. `usage`: what the provider may have counted all the same."""
 
     failure: FailureClass
     message: str

@@ -1,0 +1,127 @@
+"""OpenAI and every server that speaks its chat protocol: one streamed call, with its failures classed.
+
+pydantic-ai's model class is the codec; the pool of connections is shared by all keys and URLs. Deliberately absent:
+retries, order of keys, tools' execution, and leniency with arguments (they are passed on as they came).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import replace
+
+import httpx2
+from openai import AsyncOpenAI
+from pydantic_ai.direct import model_request_stream
+from pydantic_ai.exceptions import AgentRunError, UserError
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.profiles.openai import OpenAIModelProfile
+from pydantic_ai.providers.openai import OpenAIProvider
+from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+
+from folkmoot.domain.model_calls import FailureClass, ModelChoice, ModelFailure, ModelReply, ModelRequest, OnText
+from folkmoot.llm.openai_client import ReadyBodyClient
+from folkmoot.llm.openai_failures import Place, failure_of, is_http_url, may_have_counted
+from folkmoot.llm.openai_reply import Progress, outcome_of
+from folkmoot.llm.openai_request import sending
+from folkmoot.llm.rendering import Renderer
+from folkmoot.llm.token_counts import estimated_usage
+
+OPENAI_URL = "https://api.openai.com/v1"
+OPENAI_KEY = "OPENAI_API_KEY"
+
+_CONNECT_SECONDS = 10.0
+_KEPT_CLIENTS = 64
+_MOST_CONNECTIONS = 1000
+# What the libraries trip over where a server sends what is no chat reply at all.
+_UNREADABLE = (AttributeError, LookupError, TypeError, ValueError)
+
+
+class OpenAiModel:
+    """Asks chat models. `silence_seconds`: how long a provider may send nothing before the call counts as timed out."""
+
+    def __init__(self, read_key: Callable[[str], str | None], *, silence_seconds: float = 120.0) -> None:
+        self._read_key = read_key
+        self._silence_seconds = silence_seconds
+        self._renderer = Renderer()
+        self._http: httpx2.AsyncClient | None = None
+        self._models: OrderedDict[tuple[str, str, str, str | None], OpenAIChatModel] = OrderedDict()
+
+    async def ask(self, request: ModelRequest, on_text: OnText) -> ModelReply | ModelFailure:
+        place = self._place(request.model)
+        if isinstance(place, ModelFailure):
+            return place
+        sent = sending(request, self._renderer)
+        progress = Progress(on_text, is_shim=sent.is_shim)
+        try:
+            async with model_request_stream(
+                self._model(request.model, place),
+                sent.messages,
+                model_settings=sent.settings,
+                model_request_parameters=sent.parameters,
+            ) as stream:
+                async for event in stream:
+                    progress.take(event)
+                response = stream.get()
+        except (AgentRunError, UserError, httpx2.HTTPError, httpx2.StreamError, *_UNREADABLE) as error:
+            lost = estimated_usage(sent.messages, progress.written) if may_have_counted(error) else None
+            return replace(failure_of(error, place), usage=lost)
+        return outcome_of(response, request, sent, place)
+
+    async def close(self) -> None:
+        self._models.clear()
+        http, self._http = self._http, None
+        if http is not None:
+            await http.aclose()
+
+    def _place(self, model: ModelChoice) -> Place | ModelFailure:
+        """Where the call goes and with which key, read now, so that a changed key counts at once."""
+        is_openai = model.provider == "openai"
+        url = model.base_url or (OPENAI_URL if is_openai else None)
+        if url is None:
+            return _invalid(f"Model '{model.model_name}' has no baseUrl: set the server's URL, ending in /v1.")
+        if not is_http_url(url):
+            return _invalid(f"The baseUrl of model '{model.model_name}' is no http or https URL: correct it.")
+        variable = model.api_key_variable or (OPENAI_KEY if is_openai else None)
+        key = self._read_key(variable) if variable is not None else None
+        if variable is not None and not key:
+            return ModelFailure(
+                FailureClass.AUTHENTICATION,
+                f"Model '{model.model_name}' needs a key: set the environment variable {variable}.",
+            )
+        return Place(model.model_name, url, key, variable, self._silence_seconds)
+
+    def _model(self, choice: ModelChoice, place: Place) -> OpenAIChatModel:
+        key = (choice.provider, choice.model_name, place.url, place.key)
+        known = self._models.get(key)
+        if known is not None:
+            self._models.move_to_end(key)
+            return known
+        client = ReadyBodyClient(url=place.url, key=place.key, http=self._pool())
+        made = OpenAIChatModel(choice.model_name, provider=_provider(choice.provider, client))
+        self._models[key] = made
+        if len(self._models) > _KEPT_CLIENTS:
+            self._models.popitem(last=False)
+        return made
+
+    def _pool(self) -> httpx2.AsyncClient:
+        if self._http is None:
+            self._http = httpx2.AsyncClient(
+                timeout=httpx2.Timeout(self._silence_seconds, connect=_CONNECT_SECONDS),
+                limits=httpx2.Limits(
+                    max_connections=_MOST_CONNECTIONS, max_keepalive_connections=_MOST_CONNECTIONS // 4
+                ),
+            )
+        return self._http
+
+
+def _invalid(message: str) -> ModelFailure:
+    return ModelFailure(FailureClass.INVALID_REQUEST, message)
+
+
+def _provider(name: str, client: AsyncOpenAI) -> OpenAIProvider | OpenAICompatibleProvider:
+    if name == "openai":
+        return OpenAIProvider(openai_client=client)
+    # Of the two names for the longest reply, the older one is known to all.
+    profile = OpenAIModelProfile(openai_chat_supports_max_completion_tokens=False)
+    return OpenAICompatibleProvider(name, openai_client=client, profile=profile)

@@ -1,0 +1,89 @@
+"""From what a provider streamed to our reply: text as it comes, calls as they came, usage by kind, or why it is none.
+
+Deliberately absent: leniency. Arguments are handed on unread, and a reply that was cut is a failure.
+"""
+
+from __future__ import annotations
+
+import json
+
+from pydantic_ai.messages import (
+    ModelResponse,
+    ModelResponseStreamEvent,
+    PartDeltaEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
+    ToolCallPart,
+)
+
+from folkmoot.domain.model_calls import (
+    FailureClass,
+    ModelFailure,
+    ModelReply,
+    ModelRequest,
+    OnText,
+    ReplyCall,
+)
+from folkmoot.llm.openai_failures import Place
+from folkmoot.llm.openai_request import Sending
+from folkmoot.llm.rendering import replay_of
+from folkmoot.llm.shim import read_reply, said_so_far
+from folkmoot.llm.token_counts import estimated_usage, usage_of, written_text
+
+
+class Progress:
+    """What has come of a reply so far: its text is passed on as it comes, and measured in case the rest never does."""
+
+    def __init__(self, on_text: OnText, *, is_shim: bool) -> None:
+        self._on_text = on_text
+        self._is_shim = is_shim
+        self._passed_on = 0
+        self.written = ""
+
+    def take(self, event: ModelResponseStreamEvent) -> None:
+        if isinstance(event, PartStartEvent) and isinstance(event.part, TextPart):
+            self.written += event.part.content
+        elif isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta):
+            self.written += event.delta.content_delta
+        else:
+            return
+        text = said_so_far(self.written) if self._is_shim else self.written
+        if len(text) > self._passed_on:
+            self._on_text(text[self._passed_on :])
+            self._passed_on = len(text)
+
+
+def outcome_of(
+    response: ModelResponse, request: ModelRequest, sent: Sending, place: Place
+) -> ModelReply | ModelFailure:
+    """The reply, or why what came is none."""
+    details = response.provider_details or {}
+    told = usage_of(response.usage)
+    usage = told or estimated_usage(sent.messages, written_text(response))
+    if response.finish_reason == "content_filter":
+        message = f"{place.shown_url} filtered the reply of model '{place.model_name}'."
+        return ModelFailure(FailureClass.CONTENT_FILTERED, message, usage=usage)
+    if told is None and "finish_reason" not in details:
+        # A stream may break off without any error; what it held is no reply, and a cut call least of all.
+        message = f"The reply from {place.shown_url} ended before it was whole."
+        return ModelFailure(FailureClass.UNAVAILABLE, message, usage=usage)
+    text = "\n\n".join(part.content for part in response.parts if isinstance(part, TextPart) and part.content)
+    calls = tuple(
+        ReplyCall(part.tool_name, _arguments(part)) for part in response.parts if isinstance(part, ToolCallPart)
+    )
+    if sent.is_shim:
+        text, calls = read_reply(text)
+    if response.finish_reason == "length" and calls and not calls[-1].arguments_json.strip():
+        # No arguments may mean 'none needed', but here they were cut off.
+        message = f"The reply reached its limit of tokens inside a call of {calls[-1].name}: raise maxTokens."
+        return ModelFailure(FailureClass.INVALID_REQUEST, message, usage=usage)
+    tier = details.get("service_tier")
+    replay = replay_of(request.model, response.parts)
+    return ModelReply(text, calls, usage, replay, tier if isinstance(tier, str) else None)
+
+
+def _arguments(part: ToolCallPart) -> str:
+    if part.args is None or isinstance(part.args, str):
+        return part.args or ""
+    return json.dumps(part.args, ensure_ascii=False)

@@ -1,0 +1,62 @@
+"""What the tests of model adapters ask: one short conversation, a tool, a ballot; and where the local model's file may be."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from folkmoot.domain.model_calls import (
+    Entry,
+    ModelChoice,
+    ModelRequest,
+    OfferedTool,
+    OtherText,
+    Purpose,
+    Sampling,
+    SystemText,
+)
+from folkmoot.llm.model_file import MODEL_NAME
+
+LOOK = OfferedTool("look", "Looks.", {"type": "object", "properties": {"city": {"type": "string", "maxLength": 20}}})
+BALLOT = (
+    OfferedTool("agree", "Vote for it.", {"type": "object", "properties": {}}),
+    OfferedTool("disagree", "Vote against it.", {"type": "object", "properties": {"reason": {"type": "string"}}}),
+)
+_DATA_DIRS = (os.environ.get("FOLKMOOT_DATA_DIR"), "/var/lib/folkmoot", "~/.local/share/folkmoot")
+DATA_DIR = next(
+    (
+        Path(d).expanduser()
+        for d in _DATA_DIRS
+        if d and (Path(d).expanduser() / "models" / f"{MODEL_NAME}.gguf").is_file()
+    ),
+    None,
+)
+
+
+def a_request(model: ModelChoice, **changes: Any) -> ModelRequest:
+    view: list[Entry] = [
+        SystemText("You are Ann."),
+        OtherText(None, "The task: Tea or coffee?"),
+        OtherText("Ben", "Coffee."),
+    ]
+    request = ModelRequest(
+        model=model,
+        sampling=Sampling(),
+        participant="Ann",
+        view=view,
+        view_length=3,
+        instruction=None,
+        offered=(),
+        required=False,
+        purpose=Purpose.TURN,
+        turn=1,
+        call=1,
+        attempt=1,
+    )
+    return (
+        replace(request, **changes)
+        if "view" not in changes
+        else replace(request, view_length=len(changes["view"]), **changes)
+    )
