@@ -12,7 +12,6 @@ import itertools
 import os
 import secrets
 import shutil
-import tempfile
 import time
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +23,9 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
+from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.ids import NewId, id_source
+from folkmoot.store import tenancy
 from folkmoot.store.database import Database, upgrade
 from folkmoot.store.embedded import open_server, stop_server
 
@@ -32,21 +33,19 @@ T = TypeVar("T")
 
 EXTERNAL = "FOLKMOOT_TEST_DATABASE_URL"
 _GROUND = pytest.StashKey[Path]()
-_HAS_MADE_GROUND = pytest.StashKey[bool]()
+_HAS_NAMED_GROUND = pytest.StashKey[bool]()
 _numbers = itertools.count(1)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The first process makes the folder that all share; its workers are told of it."""
+    """The first process names the folder that all share, and its workers are told of it; whoever needs it first makes it."""
     told: dict[str, Any] | None = getattr(config, "workerinput", None)
-    config.stash[_HAS_MADE_GROUND] = told is None
+    config.stash[_HAS_NAMED_GROUND] = told is None
     if told is not None:
         config.stash[_GROUND] = Path(told["ground"])
         return
     # Not pytest's own temporary folder: as root the server runs as another user, to whom that one is closed.
-    folder = Path(tempfile.mkdtemp(prefix="folkmoot-tests-", dir="/tmp"))
-    folder.chmod(0o755)
-    config.stash[_GROUND] = folder
+    config.stash[_GROUND] = Path(f"/tmp/folkmoot-tests-{secrets.token_hex(6)}")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -55,7 +54,7 @@ def pytest_configure_node(node: Any) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    if config.stash.get(_HAS_MADE_GROUND, False):
+    if config.stash.get(_HAS_NAMED_GROUND, False) and config.stash[_GROUND].exists():
         # The last user has stopped the server, unless it was a worker process that died.
         in_a_loop_of_its_own(stop_server(config.stash[_GROUND] / "data"))
         shutil.rmtree(config.stash[_GROUND])
@@ -68,7 +67,10 @@ def server_dsn(request: pytest.FixtureRequest) -> Iterator[str]:
     if external:
         yield external
         return
-    server = in_a_loop_of_its_own(open_server(request.config.stash[_GROUND] / "data"))
+    ground = request.config.stash[_GROUND]
+    ground.mkdir(exist_ok=True)
+    ground.chmod(0o755)
+    server = in_a_loop_of_its_own(open_server(ground / "data"))
     yield server.dsn
     in_a_loop_of_its_own(server.close())
 
@@ -112,6 +114,16 @@ async def database(database_dsn: str) -> AsyncIterator[Database]:
 def new_id() -> NewId:
     """Ids as the server makes them: by the clock, with chance."""
     return id_source(lambda: time.time_ns() // 1_000_000, secrets.randbits)
+
+
+@pytest_asyncio.fixture
+async def caller(database: Database, new_id: NewId) -> Caller:
+    """The owner of the tenant `default`, which is made."""
+    async with database.writer() as writer:
+        await tenancy.ensure_default(writer, new_id=new_id, random_bytes=secrets.token_bytes)
+        owner = await tenancy.owner(writer)
+    assert owner is not None
+    return owner
 
 
 def dsn_of(server_dsn: str, name: str) -> str:

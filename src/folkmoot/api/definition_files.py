@@ -1,0 +1,293 @@
+"""Definitions kept as YAML files: read into documents, and checked without a server. docs/spec/examples/panel.yaml is the form.
+
+Everything wrong in all files is found at once, each with file, line and field. A model's relative `path` is taken from the
+file's own folder. Deliberately absent: a database; whether a link outside the set leads somewhere is found when it is applied.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from folkmoot.api.mapping import agents, ai_models, interactions
+from folkmoot.api.yaml_values import YamlDocument, read_documents
+from folkmoot.domain.definition_names import faults_of_name
+from folkmoot.domain.definitions import (
+    AgentVersion,
+    AiModelVersion,
+    DefinitionKind,
+    Reference,
+    RoundRobinVersion,
+    Version,
+)
+from folkmoot.domain.schemas import check_schema
+from folkmoot.kernel.errors import BadDefinition, BadInput, Fault
+from folkmoot.services.apply import Document, placed
+from folkmoot.services.definitions import faults_of, faults_of_prompts
+from folkmoot.services.references import NOUNS
+from folkmoot.wire import definitions as wire
+from folkmoot.wire.errors import faults_of as faults_of_shape
+
+__all__ = ["Document", "check", "faults_in", "read_files"]
+
+Json = Any
+
+MAX_FILE_BYTES = 1_000_000
+_FIELDS = ("kind", "namespace", "name", "version")
+_OUTSIDE = ("", "/kind", "/namespace", "/name", "/version")
+_KINDS = tuple(kind.value for kind in DefinitionKind)
+_SUFFIXES = (".yaml", ".yml")
+_SCRIPT_SUFFIXES = (".script.yaml", ".script.yml")
+_TIMESPANS = ("durationWarningToAi", "durationAutoTermination", "durationHumanTimeout")
+_SPAN = re.compile(r"(?:(\d{1,7})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,12})s)?(?:(\d{1,12})ms)?")
+
+
+def read_files(paths: Iterable[Path]) -> list[Document]:
+    """The definitions of files and of folders (every .yaml and .yml below them but scripts, .script.yaml), in that order.
+
+    Raises BadInput with every fault of every file.
+    """
+    faults: list[Fault] = []
+    documents: list[Document] = []
+    for file in _files(paths, faults):
+        documents += _read_file(file, faults)
+    faults += _doubles(documents)
+    if faults:
+        raise BadInput(_counted(faults), tuple(faults))
+    return documents
+
+
+def check(documents: Sequence[Document], *, read_script: Callable[[str], Json] | None = None) -> None:
+    """Raises BadDefinition with every fault that `faults_in` finds."""
+    faults = faults_in(documents, read_script=read_script)
+    if faults:
+        raise BadDefinition(_counted(faults), faults)
+
+
+def faults_in(documents: Sequence[Document], *, read_script: Callable[[str], Json] | None = None) -> tuple[Fault, ...]:
+    """What is wrong with the set in itself, links within it included; () if nothing is.
+
+    `read_script` has the scripts of scripted models read too (BadInput, OSError).
+    """
+    known = {(document.kind, document.namespace, document.name): document for document in documents}
+    return tuple(
+        document.placed(fault) if fault.file is None else fault
+        for document in documents
+        for fault in (
+            *faults_of(document.version),
+            *_link_faults(document, known),
+            *(_script_faults(document.version, read_script) if read_script is not None else ()),
+        )
+    )
+
+
+def _counted(faults: Sequence[Fault]) -> str:
+    count = "a fault" if len(faults) == 1 else f"{len(faults)} faults"
+    return f"The definitions have {count}. {faults[0]}"
+
+
+def _files(paths: Iterable[Path], faults: list[Fault]) -> Iterator[Path]:
+    for path in paths:
+        if not path.is_dir():
+            yield path
+            continue
+        found = sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES and file.is_file())
+        found = [file for file in found if not file.name.endswith(_SCRIPT_SUFFIXES)]
+        if not found:
+            faults.append(Fault("", "This folder holds no .yaml file; name another.", str(path)))
+        yield from found
+
+
+def _read_file(file: Path, faults: list[Fault]) -> list[Document]:
+    name = str(file)
+    try:
+        with file.open("rb") as stream:
+            content = stream.read(MAX_FILE_BYTES + 1)
+        if len(content) > MAX_FILE_BYTES:
+            faults.append(Fault("", f"The file has more than {MAX_FILE_BYTES:,} bytes; split it.", name))
+            return []
+        text = content.decode("utf-8-sig")
+    except OSError as error:
+        faults.append(Fault("", f"The file cannot be read: {error.strerror or error}.", name))
+        return []
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        faults.append(Fault("", "The file is not UTF-8; save it as UTF-8.", name, line))
+        return []
+    found = list(read_documents(text, name))
+    if not found:
+        faults.append(Fault("", "The file holds no definition; write {kind, namespace, name, version}.", name))
+    return [document for yaml in found if (document := _read_document(yaml, file, faults)) is not None]
+
+
+def _read_document(yaml: YamlDocument, file: Path, faults: list[Fault]) -> Document | None:
+    """A document, or null and what is wrong with it. Pointers to parts of the version are from the version on."""
+    lines = {_within_version(pointer): line for pointer, line in yaml.lines.items() if pointer not in _OUTSIDE}
+    lines |= {pointer: line for pointer, line in yaml.lines.items() if pointer in _OUTSIDE}
+    lines[""] = lines.get("/version", lines.get("", 1))
+    found = [Fault(_within_version(fault.pointer), fault.message, fault.file, fault.line) for fault in yaml.faults]
+    if found:
+        faults += found
+        return None
+    wrong = list(_shape_faults(yaml.value))
+    if wrong:
+        lines = yaml.lines
+    else:
+        value = yaml.value
+        wrong = [
+            *faults_of_name("/namespace", value["namespace"], what="namespace"),
+            *faults_of_name("/name", value["name"], what="definition"),
+        ]
+        version, more = _read_version(DefinitionKind(value["kind"]), value["version"], file)
+        wrong += more
+        if version is not None and not wrong:
+            return Document(value["namespace"], value["name"], version, str(file), lines)
+    faults += [placed(fault, file=str(file), lines=lines) for fault in wrong]
+    return None
+
+
+def _within_version(pointer: str) -> str:
+    return pointer.removeprefix("/version") if pointer.startswith("/version/") else pointer
+
+
+def _shape_faults(value: Json) -> Iterator[Fault]:
+    if not isinstance(value, dict):
+        yield Fault("", "A definition is a mapping {kind, namespace, name, version}.")
+        return
+    for name in value:
+        if name not in _FIELDS:
+            yield Fault(f"/{name}", f"There is no field '{name[:80]}' here; the fields are {', '.join(_FIELDS)}.")
+    for name in _FIELDS:
+        if name not in value:
+            yield Fault("", f"The field '{name}' is missing.")
+        elif name == "version":
+            if not isinstance(value[name], dict):
+                yield Fault("/version", "'version' holds the definition's fields, as a mapping.")
+        elif not isinstance(value[name], str):
+            yield Fault(f"/{name}", f"'{name}' is text; put it in quotes.")
+    kind = value.get("kind")
+    if isinstance(kind, str) and kind not in _KINDS:
+        yield Fault("/kind", f"There is no kind '{kind[:80]}'; there are: {', '.join(_KINDS)}.")
+
+
+def _read_version(kind: DefinitionKind, value: dict[str, Json], file: Path) -> tuple[Version | None, list[Fault]]:
+    faults: list[Fault] = []
+    fields = dict(value)
+    try:
+        match kind:
+            case DefinitionKind.AI_MODEL:
+                _place_path(fields, file)
+                return ai_models.version_of(wire.AiModelVersionRequest.model_validate(fields)), faults
+            case DefinitionKind.AGENT:
+                return agents.version_of(wire.AgentVersionRequest.model_validate(fields)), faults
+            case DefinitionKind.INTERACTION:
+                faults += _prepare_interaction(fields)
+                return interactions.version_of(wire.RoundRobinInteractionVersionRequest.model_validate(fields)), faults
+    except ValidationError as error:
+        found = faults_of_shape(error.errors(include_url=False, include_context=False, include_input=False))
+        return None, faults + list(found)
+    except BadInput as error:
+        return None, faults + list(error.faults)
+
+
+def _place_path(fields: dict[str, Json], file: Path) -> None:
+    path = fields.get("path")
+    if isinstance(path, str) and path and not path.startswith("~") and "\0" not in path:
+        fields["path"] = str((file.parent / path).resolve())
+
+
+def _prepare_interaction(fields: dict[str, Json]) -> Iterator[Fault]:
+    """What files may write otherwise than the wire: the type inside the version, schemas as YAML, short timespans."""
+    kind = fields.pop("type", None)
+    if kind == "Managed":
+        yield Fault("/type", "Managed interactions come with a later part; 'RoundRobin' works now.")
+    elif kind != "RoundRobin":
+        yield Fault("/type" if kind is not None else "", "An interaction's 'type' is RoundRobin; say so.")
+    schema = fields.get("solutionSchema")
+    if schema is not None and not isinstance(schema, str):
+        yield from check_schema(schema, "/solutionSchema")
+        fields["solutionSchema"] = json.dumps(schema, ensure_ascii=False)
+    for name in _TIMESPANS:
+        if name in fields and fields[name] is not None:
+            span = _span(fields[name])
+            if span is None:
+                fields[name] = None
+                yield Fault(f"/{name}", "This is a time such as 5m, 1d2h or 00:05:00; correct it.")
+            elif isinstance(span, timedelta):
+                fields[name] = span
+
+
+def _span(value: Json) -> timedelta | str | None:
+    """A short timespan, a text that may be a long one, or null for neither."""
+    if not isinstance(value, str):
+        return None
+    match = _SPAN.fullmatch(value)
+    if match is None or not value:
+        return value if ":" in value else None
+    days, hours, minutes, seconds, milliseconds = (int(part or 0) for part in match.groups())
+    try:
+        return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds, milliseconds=milliseconds)
+    except OverflowError:
+        return None
+
+
+def _doubles(documents: Sequence[Document]) -> Iterator[Fault]:
+    seen: dict[tuple[DefinitionKind, str, str], Document] = {}
+    for document in documents:
+        first = seen.setdefault((document.kind, document.namespace, document.name), document)
+        if first is not document:
+            title = f"{NOUNS[document.kind]}s '{document.namespace}/{document.name}'"
+            where = f"{first.file}:{first.lines.get('/name')}"
+            yield document.placed(
+                Fault("/name", f"There are two {title}; the other is at {where}. Rename one, or leave it out.")
+            )
+
+
+_Known = dict[tuple[DefinitionKind, str, str], Document]
+
+
+def _link_faults(document: Document, known: _Known) -> Iterator[Fault]:
+    """Links that name something which the set does not have. An id is looked up when the set is applied."""
+    version = document.version
+    if isinstance(version, AgentVersion):
+        if _missing(DefinitionKind.AI_MODEL, version.model, document, known):
+            yield _no_such("/model", DefinitionKind.AI_MODEL, version.model, document)
+    elif isinstance(version, RoundRobinVersion):
+        for index, binding in enumerate(version.agents):
+            pointer = f"/agents/{index}/agent"
+            if _missing(DefinitionKind.AGENT, binding.agent, document, known):
+                yield _no_such(pointer, DefinitionKind.AGENT, binding.agent, document)
+            elif (agent := _found(DefinitionKind.AGENT, binding.agent, document, known)) is not None:
+                assert isinstance(agent.version, AgentVersion)
+                yield from faults_of_prompts(pointer, agent=agent.version, name=agent.name, interaction=version)
+
+
+def _found(kind: DefinitionKind, link: Reference, document: Document, known: _Known) -> Document | None:
+    return known.get((kind, link.namespace or document.namespace, link.name or ""))
+
+
+def _missing(kind: DefinitionKind, link: Reference, document: Document, known: _Known) -> bool:
+    return bool(link.name) and link.definition_id is None and _found(kind, link, document, known) is None
+
+
+def _no_such(pointer: str, kind: DefinitionKind, link: Reference, document: Document) -> Fault:
+    title = f"{NOUNS[kind]} '{link.namespace or document.namespace}/{link.name}'"
+    return Fault(pointer, f"There is no {title} in these files. Add it, or correct the reference.")
+
+
+def _script_faults(version: Version, read_script: Callable[[str], Json]) -> Iterator[Fault]:
+    if not isinstance(version, AiModelVersion) or version.provider != "scripted" or version.path is None:
+        return
+    try:
+        read_script(version.path)
+    except BadInput as error:
+        yield from error.faults or (Fault("/path", str(error)),)
+    except (OSError, UnicodeError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or "it is not UTF-8"
+        yield Fault("/path", f"The script cannot be read ({version.path}): {reason}.")

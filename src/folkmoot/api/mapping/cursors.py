@@ -1,0 +1,79 @@
+"""Cursors of pages: what `next` says and `after` takes. Opaque to those who pass them on.
+
+Deliberately absent: trust. Whatever cannot be read as a cursor of that list is refused.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+from uuid import UUID
+
+from folkmoot.kernel.errors import BadInput, Fault
+from folkmoot.services.runs import RunCursor
+
+T = TypeVar("T")
+
+
+def run_cursor(cursor: RunCursor) -> str:
+    return _written([cursor.created_at.isoformat(), str(cursor.run_id)])
+
+
+def read_run_cursor(text: str | None) -> RunCursor | None:
+    return _read(text, lambda parts: RunCursor(_moment(parts[0]), UUID(parts[1])))
+
+
+def name_cursor(name: str) -> str:
+    return _written([name])
+
+
+def read_name_cursor(text: str | None) -> str:
+    """The name after which a page begins; '' for the first."""
+    return _read(text, lambda parts: _text(parts[0])) or ""
+
+
+def number_cursor(number: int) -> str:
+    return _written([number])
+
+
+def read_number_cursor(text: str | None) -> int | None:
+    """A version's number; null for the first page."""
+    return _read(text, lambda parts: _number(parts[0]))
+
+
+def _written(parts: list[Any]) -> str:
+    text = json.dumps(parts, separators=(",", ":"), ensure_ascii=False)
+    return base64.urlsafe_b64encode(text.encode()).rstrip(b"=").decode("ascii")
+
+
+def _read(text: str | None, parse: Callable[[list[Any]], T]) -> T | None:
+    if text is None:
+        return None
+    try:
+        padded = text.encode("ascii") + b"=" * (-len(text) % 4)
+        return parse(json.loads(base64.b64decode(padded, altchars=b"-_", validate=True)))
+    except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError):
+        message = "This is no cursor of this list: pass on what the page before gave as `next`, or leave it out."
+        raise BadInput(f"'after': {message}", (Fault("", message),)) from None
+
+
+def _moment(value: Any) -> datetime:
+    moment = datetime.fromisoformat(value)
+    if moment.tzinfo is None:
+        raise ValueError(value)
+    return moment.astimezone(UTC)  # an OverflowError for what only another offset can hold
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value
+
+
+def _number(value: Any) -> int:
+    if type(value) is not int or not 1 <= value < 2**31:
+        raise ValueError(value)
+    return value

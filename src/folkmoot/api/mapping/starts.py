@@ -1,0 +1,22 @@
+"""What a start's request says."""
+
+from __future__ import annotations
+
+from folkmoot.services.starting import StartFields
+from folkmoot.wire.runs import StartRequest
+
+_NOW = ("version", "inputs", "response_json_schema", "disabled_tools", "duration_auto_termination", "priority", "tags")
+
+
+def start_fields(request: StartRequest) -> StartFields:
+    """All but the version, which belongs to the reference to the interaction."""
+    later = request.model_dump(mode="json", by_alias=True, exclude=set(_NOW))
+    return StartFields(
+        inputs=tuple((pair.name, pair.value) for pair in request.inputs),
+        response_json_schema=request.response_json_schema,
+        disabled_tools=request.disabled_tools,
+        duration_auto_termination=request.duration_auto_termination,
+        tags=request.tags,
+        priority=request.priority,
+        later=later,
+    )

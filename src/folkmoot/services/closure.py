@@ -1,0 +1,245 @@
+"""Resolves the whole closure of a start: interaction, agents, models, functions, prompts filled in.
+
+What is found is settled for the run's whole life (B09). Everything wrong is gathered, so that it can be put right at once;
+pointers are into the start's request. Deliberately absent: writing, and any use of what has been disabled or deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from folkmoot.domain.calls import FunctionTool
+from folkmoot.domain.checking import PROTOCOL_TOOLS, faults_of_inputs, faults_of_names, later_fields
+from folkmoot.domain.definitions import (
+    DEFAULT_TOOL_LOOPS,
+    AgentVersion,
+    AiModelVersion,
+    DefinitionKind,
+    Participant,
+    Reference,
+    ResolvedInteraction,
+    RoundRobinVersion,
+    StoredVersion,
+)
+from folkmoot.domain.model_calls import ModelChoice, Sampling
+from folkmoot.domain.prompts import fill
+from folkmoot.domain.schema_documents import step
+from folkmoot.domain.schemas import check_schema
+from folkmoot.kernel.errors import BadInput, Fault
+from folkmoot.services import references
+from folkmoot.services.definitions import faults_of_prompts
+from folkmoot.store.database import Reader
+
+Json = Any
+FindFunction = Callable[[str], FunctionTool | None]
+ReadScript = Callable[[str], Json]
+
+
+@dataclass(frozen=True, slots=True)
+class StartFields:
+    """What a start says beside the interaction and its version.
+
+    `inputs`: names and values as text, in the order given. `response_json_schema` takes the place of the definition's;
+    `duration_auto_termination` likewise. `disabled_tools` null: none were named. `later`: the fields of later parts that were
+    sent, by their wire names. `model`: one to use in place of every agent's own; only commands set it.
+    """
+
+    inputs: tuple[tuple[str, str], ...] = ()
+    response_json_schema: str | None = None
+    disabled_tools: tuple[str, ...] | None = None
+    duration_auto_termination: timedelta | None = None
+    tags: tuple[str, ...] = ()
+    priority: int = 0
+    model: ModelChoice | None = None
+    later: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Workbench:
+    """What the operator's machine adds: its functions by name, and a reader of scripted models' files (BadInput, OSError).
+
+    `lack_of`: a sentence about what a model lacks on this machine, or null; set where the run will be worked on here.
+    """
+
+    find_function: FindFunction
+    read_script: ReadScript
+    lack_of: Callable[[ModelChoice], str | None] = lambda _: None
+
+
+class Closure:
+    """One resolution under way. `later` are faults of fields that come to work with later parts; `faults` all others."""
+
+    def __init__(
+        self, reader: Reader, tenant_id: UUID, *, interaction: StoredVersion, request: StartFields, bench: Workbench
+    ) -> None:
+        assert isinstance(interaction.body, RoundRobinVersion)
+        self._reader = reader
+        self._tenant_id = tenant_id
+        self._interaction = interaction
+        self._body = interaction.body
+        self._request = request
+        self._bench = bench
+        self._values = {item.name: "" for item in self._body.inputs_prompt} | dict(request.inputs)
+        self._models: dict[tuple[UUID, int], ModelChoice] = {}
+        self.faults: list[Fault] = []
+        self.later: list[Fault] = []
+
+    async def resolve(self) -> ResolvedInteraction:
+        """The closure; it is only of use if `faults` and `later` are empty afterwards."""
+        self._check_request()
+        self._note_later(self._interaction)
+        participants = [
+            p for binding in self._body.agents if (p := await self._participant(binding.agent, binding.name))
+        ]
+        self.faults += faults_of_names(("", participant.name) for participant in participants)
+        self._check_disabled_tools(participants)
+        return self._resolved(tuple(participants))
+
+    def _resolved(self, participants: tuple[Participant, ...]) -> ResolvedInteraction:
+        body, definition, request = self._body, self._interaction.definition, self._request
+        return ResolvedInteraction(
+            interaction_id=definition.definition_id,
+            interaction_name=definition.name,
+            interaction_version=self._interaction.number,
+            namespace=definition.namespace,
+            participants=participants,
+            task=fill(body.prompt, self._values),
+            system_prompts=tuple(fill(text, self._values) for text in body.system_prompts),
+            system_prompt_mode=body.system_prompt_mode,
+            inputs=request.inputs,
+            is_no_action_allowed=body.is_no_action_allowed,
+            is_voting_allowed=body.is_voting_allowed,
+            is_direct_questioning_allowed=body.is_direct_questioning_allowed,
+            is_solution_proposal_allowed=body.is_solution_proposal_allowed,
+            human_settings=body.human_settings,
+            maximum_no_action_loops=body.maximum_no_action_loops,
+            maximum_rounds=body.maximum_rounds,
+            solution_schema=body.solution_schema
+            if request.response_json_schema is None
+            else request.response_json_schema,
+            solution_rule=body.solution_rule,
+            vote_rule=body.vote_rule,
+            max_tool_call_loops=body.context_settings.get("maxToolCallLoops") or DEFAULT_TOOL_LOOPS,
+            duration_auto_termination=request.duration_auto_termination or body.duration_auto_termination,
+            disabled_tools=request.disabled_tools or (),
+        )
+
+    def _check_request(self) -> None:
+        request, body = self._request, self._body
+        places: dict[str, str] = {}
+        for index, (name, _) in enumerate(request.inputs):
+            if step("/inputs", name) in places:
+                self.faults.append(Fault(f"/inputs/{index}", f"The input '{name}' is given twice; leave one out."))
+            places.setdefault(step("/inputs", name), f"/inputs/{index}")
+        for fault in faults_of_inputs(body.inputs_prompt, dict(request.inputs)):
+            self.faults.append(Fault(places.get(fault.pointer, fault.pointer), fault.message))
+        if request.response_json_schema is not None:
+            self.faults += check_schema(request.response_json_schema, "/responseJsonSchema")
+        if request.duration_auto_termination is not None and request.duration_auto_termination <= timedelta(0):
+            self.faults.append(Fault("/durationAutoTermination", "A run needs some time to work; name a longer time."))
+
+    def _note_later(self, stored: StoredVersion) -> None:
+        title = f"{references.NOUNS[stored.definition.kind]} '{stored.definition.name}'"
+        for fault in later_fields(stored.body):
+            self.later.append(Fault("", f"The {title} sets {fault.pointer}: {fault.message}"))
+
+    async def _participant(self, reference: Reference, name: str | None) -> Participant | None:
+        agent = await self._enabled(DefinitionKind.AGENT, reference)
+        if agent is None:
+            return None
+        assert isinstance(agent.body, AgentVersion)
+        self._note_later(agent)
+        self.faults += faults_of_prompts("", agent=agent.body, name=agent.definition.name, interaction=self._body)
+        model = self._request.model or await self._model(agent.body.model, agent)
+        tools = self._functions(agent)
+        if model is None:
+            return None
+        lack = self._bench.lack_of(model)
+        if lack is not None:
+            self.faults.append(Fault("", f"Agent '{agent.definition.name}' cannot be asked. {lack}"))
+        return Participant(
+            name=name if name is not None else agent.definition.name,
+            agent_id=agent.definition.definition_id,
+            agent_name=agent.definition.name,
+            agent_version=agent.number,
+            description=agent.body.description,
+            prompts=tuple(fill(text, self._values) for text in agent.body.prompts),
+            model=model,
+            sampling=self._sampling(agent.body.settings),
+            tools=tools,
+        )
+
+    def _sampling(self, settings: Sampling) -> Sampling:
+        """An agent's settings; the interaction's bound on a reply's tokens holds for all of them."""
+        bound = self._body.context_settings.get("responseMaxTokens")
+        if bound is None:
+            return settings
+        return replace(settings, max_tokens=min(bound, settings.max_tokens or bound))
+
+    async def _model(self, reference: Reference, agent: StoredVersion) -> ModelChoice | None:
+        stored = await self._enabled(DefinitionKind.AI_MODEL, reference, agent.definition.namespace)
+        if stored is None:
+            return None
+        key = (stored.definition.definition_id, stored.number)
+        if key not in self._models:
+            assert isinstance(stored.body, AiModelVersion)
+            self._models[key] = self._choice(stored.definition.name, stored.body)
+        return self._models[key]
+
+    def _choice(self, name: str, version: AiModelVersion) -> ModelChoice:
+        script: Json = None
+        if version.provider == "scripted" and version.path is not None:
+            try:
+                script = self._bench.read_script(version.path)
+            except BadInput as error:
+                self.faults.append(Fault("", f"The script of AI model '{name}' cannot be used. {error}"))
+            except (OSError, UnicodeError) as error:
+                reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+                self.faults.append(
+                    Fault("", f"The script of AI model '{name}' cannot be read ({version.path}): {reason}.")
+                )
+        return ModelChoice(
+            provider=version.provider,
+            model_name=version.model_name,
+            context_window=version.context_window,
+            largest_response=version.largest_response,
+            base_url=version.base_url,
+            api_key_variable=version.api_key_variable,
+            path=version.path,
+            script=script,
+            structured_output=version.capabilities.get("structuredOutput", True),
+            tools=version.capabilities.get("tools", True),
+        )
+
+    def _functions(self, agent: StoredVersion) -> tuple[FunctionTool, ...]:
+        assert isinstance(agent.body, AgentVersion)
+        found = {name: self._bench.find_function(name) for name in agent.body.function_tools}
+        for name in (name for name, tool in found.items() if tool is None):
+            message = f"Agent '{agent.definition.name}' has the function '{name}', which this server does not have. Install it, or take it from the agent."
+            self.faults.append(Fault("", message))
+        return tuple(tool for tool in found.values() if tool is not None)
+
+    def _check_disabled_tools(self, participants: list[Participant]) -> None:
+        known = sorted({tool.name for participant in participants for tool in participant.tools})
+        for index, name in enumerate(self._request.disabled_tools or ()):
+            if name in PROTOCOL_TOOLS:
+                message = f"'{name}' follows the interaction's own settings; leave it out."
+            elif name not in known:
+                message = f"No participant has a tool '{name}'. The tools: {', '.join(known) or 'none'}."
+            else:
+                continue
+            self.faults.append(Fault(f"/disabledTools/{index}", message))
+
+    async def _enabled(
+        self, kind: DefinitionKind, reference: Reference, namespace: str | None = None
+    ) -> StoredVersion | None:
+        place = namespace or self._interaction.definition.namespace
+        found = await references.enabled(self._reader, self._tenant_id, kind=kind, reference=reference, namespace=place)
+        if isinstance(found, StoredVersion):
+            return found
+        self.faults.append(Fault("", found))
+        return None

@@ -1,0 +1,96 @@
+"""What changes from one version of a definition to the next, field by field, by the names that people know.
+
+Deliberately absent: how differences are printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import timedelta
+from enum import Enum
+from typing import Any
+from uuid import UUID
+
+from folkmoot.domain.definitions import Reference, Version
+from folkmoot.domain.schema_documents import step
+
+Json = Any
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One field. `pointer` is into the version; null stands for a value that is not there."""
+
+    pointer: str
+    before: Json
+    after: Json
+
+
+def differences(before: Version, after: Version) -> tuple[Difference, ...]:
+    """The fields that differ, in the order of the version's fields.
+
+    References are told by name; only where nothing else differs, by the id of what bears that name now.
+    """
+    by_name = tuple(_between("", _plain(before, shown=_named), _plain(after, shown=_named)))
+    return by_name or tuple(_between("", _plain(before, shown=str), _plain(after, shown=str)))
+
+
+def _between(pointer: str, before: Json, after: Json) -> Iterator[Difference]:
+    if isinstance(before, dict) and isinstance(after, dict):
+        for name in dict.fromkeys((*before, *after)):
+            yield from _between(step(pointer, name), before.get(name), after.get(name))
+    elif isinstance(before, list) and isinstance(after, list):
+        for index in range(max(len(before), len(after))):
+            pair = (part[index] if index < len(part) else None for part in (before, after))
+            yield from _between(step(pointer, index), *pair)
+    elif before != after:
+        yield Difference(pointer, before, after)
+
+
+def _plain(value: Any, *, shown: Callable[[Reference], str]) -> Json:
+    match value:
+        case Reference():
+            return shown(value)
+        case timedelta():
+            return _span(value)
+        case Enum():
+            return value.value
+        case UUID():
+            return str(value)
+        case Mapping():
+            return {str(name): _plain(part, shown=shown) for name, part in value.items()}
+        case list() | tuple():
+            return [_plain(part, shown=shown) for part in value]
+        case _ if is_dataclass(value):
+            return _fields(value, shown=shown)
+        case _:
+            return value
+
+
+def _fields(value: Any, *, shown: Callable[[Reference], str]) -> dict[str, Json]:
+    """Fields by their wire names; what is kept for later parts stands among the others, as it does on the wire."""
+    plain: dict[str, Json] = {}
+    for field in fields(value):
+        part = _plain(getattr(value, field.name), shown=shown)
+        plain.update(part if field.name == "later" else {_camel(field.name): part})
+    return plain
+
+
+def _named(reference: Reference) -> str:
+    if reference.name is None:
+        return str(reference)
+    place = f"{reference.namespace}/" if reference.namespace else ""
+    return f"{place}{reference.name}" + (f"@{reference.version}" if reference.version else "")
+
+
+def _span(span: timedelta) -> str:
+    minutes, seconds = divmod(span.seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    counts = ((span.days, "d"), (hours, "h"), (minutes, "m"), (seconds, "s"))
+    return "".join(f"{count}{unit}" for count, unit in counts if count) or f"{span.microseconds / 1000:g}ms"
+
+
+def _camel(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(part.capitalize() for part in rest)

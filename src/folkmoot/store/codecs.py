@@ -1,0 +1,113 @@
+"""How dataclasses become JSON columns and come back: the one storage edge, where text from outside is made safe.
+
+PostgreSQL's jsonb and text cannot hold NUL or lone surrogates: NUL is stored as the visible U+2400, a lone surrogate as its
+escape (`\\ud83d`). Deliberately absent: a third set of classes; these are TypeAdapters over the domain's.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Annotated, Any, Generic, TypeVar, get_args
+
+from pydantic import Field, TypeAdapter
+from pydantic_core import PydanticSerializationError
+
+from folkmoot.domain import items
+from folkmoot.domain.definitions import (
+    AgentVersion,
+    AiModelVersion,
+    DefinitionKind,
+    ResolvedInteraction,
+    RoundRobinVersion,
+)
+from folkmoot.domain.model_calls import Usage
+
+T = TypeVar("T")
+_UNSAFE = re.compile("[\x00\ud800-\udfff]")
+
+
+def safe(text: str) -> str:
+    """The text with what PostgreSQL cannot hold made visible (B25)."""
+    if "\x00" not in text and text.isascii():
+        return text
+    return _UNSAFE.sub(lambda m: "\u2400" if m.group() == "\x00" else f"\\u{ord(m.group()):04x}", text)
+
+
+def safe_json(value: Any) -> Any:
+    """The same for every string inside a JSON value, keys included."""
+    if isinstance(value, str):
+        return safe(value)
+    if isinstance(value, dict):
+        return {safe(str(k)): safe_json(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [safe_json(v) for v in value]
+    return value
+
+
+def json_text(value: Any) -> str:
+    """Compact JSON that jsonb accepts; NaN and infinities become null."""
+    try:
+        text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        text.encode()
+    except (UnicodeEncodeError, ValueError):
+        text = json.dumps(_finite(safe_json(value)), separators=(",", ":"), ensure_ascii=False)
+    return (
+        json.dumps(safe_json(json.loads(text)), separators=(",", ":"), ensure_ascii=False)
+        if "\\u0000" in text
+        else text
+    )
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return None
+    if isinstance(value, dict):
+        return {k: _finite(v) for k, v in value.items()}
+    return [_finite(v) for v in value] if isinstance(value, list | tuple) else value
+
+
+class Codec(Generic[T]):
+    """Writes a value as JSON text for a jsonb column, and reads it back."""
+
+    def __init__(self, of: Any) -> None:
+        self._adapter: TypeAdapter[T] = TypeAdapter(of)
+
+    def write(self, value: T) -> str:
+        try:
+            text = self._adapter.dump_json(value).decode()
+        except (PydanticSerializationError, UnicodeEncodeError):
+            return json_text(safe_json(self._adapter.dump_python(value, mode="json")))
+        return json_text(json.loads(text)) if "\\u0000" in text else text
+
+    def read(self, text: str) -> T:
+        return self._adapter.validate_json(text)
+
+
+BODIES: dict[str, Codec[Any]] = {body.kind: Codec(body) for body in get_args(items.Body)}
+DETAIL: Codec[items.Detail] = Codec(Annotated[items.Detail, Field(discriminator="type")])
+USAGE: Codec[Usage] = Codec(Usage)
+RESOLVED: Codec[ResolvedInteraction] = Codec(ResolvedInteraction)
+VERSIONS: dict[DefinitionKind, Codec[Any]] = {
+    DefinitionKind.AGENT: Codec(AgentVersion),
+    DefinitionKind.AI_MODEL: Codec(AiModelVersion),
+    DefinitionKind.INTERACTION: Codec(RoundRobinVersion),
+}
+
+
+def write_body(item: items.Item) -> str:
+    return BODIES[item.body.kind].write(item.body)
+
+
+def read_item(row: Any) -> items.StoredItem:
+    """A row of `item`, with all its columns, as a StoredItem."""
+    author = items.Author(items.AuthorKind(row["author_kind"]), row["author_name"], row["author_id"])
+    detail = DETAIL.read(row["detail"]) if row["detail"] is not None else None
+    body = BODIES[row["kind"]].read(row["body"])
+    item = items.Item(row["item_id"], author, body, detail, row["turn_id"], row["model_call_id"], row["thread_id"])
+    return items.StoredItem(row["sequence"], row["created_at"], item)
+
+
+def json_value(text: str) -> Any:
+    """The value of a jsonb column."""
+    return json.loads(text)

@@ -1,0 +1,101 @@
+"""Items of a conversation and the facts beside them: read by position, never as a whole document.
+
+Writers are the worker's fenced append (`appends`) and a person's message here. Deliberately absent: what items mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from folkmoot.domain.items import Author, HumanMessage, Item, StoredItem
+from folkmoot.domain.model_calls import FailureClass, ModelCallFact, Replay, Usage
+from folkmoot.store.codecs import USAGE, json_value, read_item, safe, write_body
+from folkmoot.store.database import Reader, Writer, queries
+
+_sql: Any = queries("conversations")
+
+
+async def items_after(reader: Reader, tenant_id: UUID, *, run_id: UUID, after: int, limit: int) -> list[StoredItem]:
+    """A page of the conversation by sequence."""
+    return [
+        read_item(row)
+        async for row in _sql.items_after(
+            reader.connection, tenant_id=tenant_id, run_id=run_id, after=after, limit=limit
+        )
+    ]
+
+
+async def items_between(reader: Reader, tenant_id: UUID, *, run_id: UUID, after: int, upto: int) -> list[StoredItem]:
+    """Items with after < sequence <= upto."""
+    return [
+        read_item(row)
+        async for row in _sql.items_between(
+            reader.connection, tenant_id=tenant_id, run_id=run_id, after=after, upto=upto
+        )
+    ]
+
+
+async def unsettled_model_calls(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> list[ModelCallFact]:
+    """Model calls that are under way (failure null) or failed."""
+    rows = [row async for row in _sql.unsettled_model_calls(reader.connection, tenant_id=tenant_id, run_id=run_id)]
+    return [
+        ModelCallFact(
+            row["model_call_id"], row["step_key"], FailureClass(row["error_class"]) if row["error_class"] else None,
+            row["error_message"] or "", row["not_before"],
+        )
+        for row in rows
+    ]  # fmt: skip
+
+
+async def replays(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> dict[UUID, Replay]:
+    rows = [row async for row in _sql.replays(reader.connection, tenant_id=tenant_id, run_id=run_id)]
+    return {row["model_call_id"]: Replay(row["provider"], row["model"], json_value(row["replay"])) for row in rows}
+
+
+async def open_calls(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> dict[str, bool]:
+    """Our ids of the calls without a result, and whether each had begun."""
+    rows = [row async for row in _sql.open_calls(reader.connection, tenant_id=tenant_id, run_id=run_id)]
+    return {str(row["call_id"]): row["begun_at"] is not None for row in rows}
+
+
+async def append_message(
+    writer: Writer, tenant_id: UUID, *, run_id: UUID, item_id: UUID, author: Author, message: str, thread_id: str
+) -> StoredItem | None:
+    """Append a person's message at once, whatever a worker is doing; null if the run has ended or is not there."""
+    item = Item(item_id, author, HumanMessage(message))
+    row = await _sql.append_message(
+        writer.connection, tenant_id=tenant_id, run_id=run_id, item_id=item_id, author_name=safe(author.name), author_id=author.id,
+        thread_id=thread_id, body=write_body(item),
+    )  # fmt: skip
+    return read_item(row) if row is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCallRecord:
+    """One provider call, for usage. `usage` null: still under way, or it failed without one."""
+
+    model_call_id: UUID
+    turn_id: UUID | None
+    started_at: datetime
+    ended_at: datetime | None
+    participant: str
+    provider: str
+    model: str
+    credential: str | None
+    usage: Usage | None
+    service_tier: str | None
+    error_class: str | None
+
+
+async def usage_of_run(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> list[ModelCallRecord]:
+    rows = [row async for row in _sql.usage_of_run(reader.connection, tenant_id=tenant_id, run_id=run_id)]
+    return [
+        ModelCallRecord(
+            row["model_call_id"], row["turn_id"], row["started_at"], row["ended_at"], row["participant"], row["provider"], row["model"],
+            row["credential"], USAGE.read(row["usage"]) if row["usage"] else None, row["service_tier"], row["error_class"],
+        )
+        for row in rows
+    ]  # fmt: skip

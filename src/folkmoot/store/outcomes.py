@@ -1,0 +1,103 @@
+"""What a worker writes at once: the outcome of a run's step, firm, and what the engine decided from it, soft.
+
+Deliberately absent: how it is written (`appends`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from folkmoot.domain.items import Item
+from folkmoot.domain.model_calls import Usage
+from folkmoot.domain.run_status import RunStatus
+from folkmoot.domain.runs import Claim
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCallBegun:
+    model_call_id: UUID
+    turn_id: UUID | None
+    step_key: str
+    participant: str
+    provider: str
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCallEnded:
+    """`wait_seconds`: until a next attempt may begin. `is_firm`: it belongs to the firm part."""
+
+    model_call_id: UUID
+    usage: Usage | None = None
+    replay: Any = None
+    service_tier: str | None = None
+    error_class: str | None = None
+    error_message: str | None = None
+    wait_seconds: float | None = None
+    is_firm: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CallAsked:
+    call_id: UUID
+    model_call_id: UUID | None
+    operation: str
+    arguments_hash: bytes
+    closed_as: str | None = None  # the outcome, where the soft part of the same append closes it
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnded:
+    """`outcome`: done, error or unknown. `is_firm`: it belongs to the firm part."""
+
+    call_id: UUID
+    outcome: str
+    is_firm: bool
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    status: RunStatus
+    output: str | None = None
+    failure: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HandBack:
+    """Gives the run back to be claimed again after `ready_in_seconds`."""
+
+    ready_in_seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class Append:
+    """One outcome of one run. The first `firm` of `items` are firm."""
+
+    claim: Claim
+    signal_number: int
+    items: Sequence[Item] = ()
+    firm: int = 0
+    end: End | None = None
+    hand_back: HandBack | None = None
+    driver_errors: int | None = None
+    model_calls_begun: Sequence[ModelCallBegun] = ()
+    model_calls_ended: Sequence[ModelCallEnded] = ()
+    model_calls_voided: Sequence[UUID] = ()
+    calls_asked: Sequence[CallAsked] = ()
+    calls_begun: Sequence[UUID] = ()
+    calls_ended: Sequence[CallEnded] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """`before`: the run's last sequence before this append. `is_whole` false: the soft part was not written."""
+
+    before: int
+    signal_number: int
+    is_whole: bool
+    stopped_by: str | None
+    now: datetime

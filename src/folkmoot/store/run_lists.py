@@ -1,0 +1,112 @@
+"""Runs as they are shown: one, or a page of many under filters, newest first.
+
+Keyset pages: a page costs the same wherever it begins. Deliberately absent: conversations and usage, which grow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from folkmoot.domain.run_status import RunStatus
+from folkmoot.domain.runs import Run
+from folkmoot.store.codecs import json_value, safe
+from folkmoot.store.database import Reader, queries
+from folkmoot.store.runs import read_run
+
+_sql: Any = queries("runs")
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """A run beside what was given at its start. `now`: the database's time at which this held."""
+
+    run: Run
+    now: datetime
+    inputs: tuple[tuple[str, str], ...]
+    disabled_tools: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """Null: any. `root`: the run and everything in its tree. `text`: words to be found in name, inputs and tags."""
+
+    status: RunStatus | None = None
+    interaction_id: UUID | None = None
+    namespace_id: UUID | None = None
+    root: UUID | None = None
+    parent: UUID | None = None
+    tag: str | None = None
+    text: str | None = None
+    created_from: datetime | None = None
+    created_before: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunCursor:
+    """The last run of a page; the next page begins after it."""
+
+    created_at: datetime
+    run_id: UUID
+
+
+@asynccontextmanager
+async def one_moment(reader: Reader) -> AsyncIterator[None]:
+    """All that is read inside is as it was at one moment."""
+    async with reader.connection.transaction(isolation="repeatable_read", readonly=True):
+        yield
+
+
+async def get(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> RunView | None:
+    row = await _sql.view(reader.connection, tenant_id=tenant_id, run_id=run_id)
+    return _view(row) if row is not None else None
+
+
+async def page(
+    reader: Reader, tenant_id: UUID, *, wanted: RunFilter, after: RunCursor | None, limit: int
+) -> list[RunView]:
+    """Runs under a filter, the newest first, those after the cursor."""
+    async with reader.connection.transaction(readonly=True):
+        # The same statement serves every filter: a plan for all of them at once could use no index.
+        await reader.connection.execute("set local plan_cache_mode = force_custom_plan")
+        return [_view(row) async for row in _sql.page(reader.connection, **parameters(tenant_id, wanted, after, limit))]
+
+
+def parameters(tenant_id: UUID, wanted: RunFilter, after: RunCursor | None, limit: int) -> dict[str, Any]:
+    """The statement's parameters; apart, so that its plans can be looked at."""
+    return {
+        "tenant_id": tenant_id,
+        "status": wanted.status,
+        "definition_id": wanted.interaction_id,
+        "namespace_id": wanted.namespace_id,
+        "root": wanted.root,
+        "parent": wanted.parent,
+        "tag": safe(wanted.tag) if wanted.tag is not None else None,
+        "text": safe(wanted.text) if wanted.text is not None else None,
+        "from_date": wanted.created_from,
+        "to_date": wanted.created_before,
+        "after_date": after.created_at if after else None,
+        "after_id": after.run_id if after else None,
+        "limit": limit,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class TreeCounts:
+    total: int
+    active: int
+
+
+async def tree_counts(reader: Reader, tenant_id: UUID, *, root: UUID) -> TreeCounts:
+    row = await _sql.tree_counts(reader.connection, tenant_id=tenant_id, root=root)
+    return TreeCounts(row["total"], row["active"])
+
+
+def _view(row: Any) -> RunView:
+    inputs = tuple((name, value) for name, value in json_value(row["inputs"] or "[]"))
+    disabled = tuple(json_value(row["disabled_tools"] or "[]"))
+    return RunView(read_run(row), row["now"], inputs, disabled)

@@ -1,0 +1,129 @@
+"""A run's row: started, claimed, stopped, read. Its items are in `conversations`; a worker's writes are in `appends`.
+
+Every transition is one statement whose WHERE names the states it may leave. Deliberately absent: what a run decides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from folkmoot.domain.definitions import ResolvedInteraction
+from folkmoot.domain.run_status import RunStatus
+from folkmoot.domain.runs import STATE_VERSION, Claim, ClaimedRun, ProcessType, Run
+from folkmoot.store.codecs import RESOLVED, safe
+from folkmoot.store.database import Reader, Writer, queries
+
+_sql: Any = queries("runs")
+_SEARCHED_CHARACTERS = 8000
+
+
+async def insert(
+    writer: Writer, tenant_id: UUID, *, run_id: UUID, namespace_id: UUID, created_by: UUID, resolved: ResolvedInteraction,
+    response_json_schema: str | None, tags: tuple[str, ...], priority: int,
+) -> None:  # fmt: skip
+    """A new run, claimable at once when the transaction commits."""
+    words = " ".join((resolved.interaction_name, *tags, *(value for _, value in resolved.inputs)))
+    await _sql.insert_run(
+        writer.connection, tenant_id=tenant_id, run_id=run_id, namespace_id=namespace_id, definition_id=resolved.interaction_id,
+        definition_version=resolved.interaction_version, created_by=created_by, state_version=STATE_VERSION,
+        duration_auto_termination=resolved.duration_auto_termination, response_json_schema=response_json_schema and safe(response_json_schema),
+        tags=[safe(tag) for tag in tags], search=safe(words[:_SEARCHED_CHARACTERS]), priority=priority,
+    )  # fmt: skip
+    await _sql.insert_resolved(writer.connection, tenant_id=tenant_id, run_id=run_id, body=RESOLVED.write(resolved))
+
+
+async def resolved(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> ResolvedInteraction:
+    """What the run was pinned to when it started."""
+    return RESOLVED.read(await _sql.resolved(reader.connection, tenant_id=tenant_id, run_id=run_id))
+
+
+async def claim(
+    writer: Reader, worker_id: UUID, *, batch: int, suspects: bool
+) -> list[tuple[ClaimedRun, str | None, int]]:
+    """Claim up to `batch` runs (suspects or others): each with who asked it to stop, and its driver errors in a row."""
+    rows = [
+        row
+        async for row in _sql.claim(
+            writer.connection, worker_id=worker_id, batch=batch, suspects=suspects, state_version=STATE_VERSION
+        )
+    ]
+    return [
+        (
+            ClaimedRun(
+                Claim(row["tenant_id"], row["run_id"], row["claim_number"], row["claim_id"]), row["signal_number"], row["last_sequence"],
+                row["deadline_at"], row["is_suspect"], row["now"],
+            ),
+            row["stopped_by"],
+            row["driver_errors"],
+        )
+        for row in rows
+    ]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Claimable:
+    """`next_in`: until the next run that waits for its time becomes ready; null if there is none."""
+
+    suspects: bool
+    next_in: timedelta | None
+
+
+async def are_claimable(reader: Reader) -> Claimable:
+    row = await _sql.are_claimable(reader.connection, state_version=STATE_VERSION)
+    return Claimable(row["suspects"], row["next_in"])
+
+
+async def held(reader: Reader, worker_id: UUID) -> list[tuple[Claim, int]]:
+    """The claims that a worker has, each with its run's signal number."""
+    return [
+        (Claim(row["tenant_id"], row["run_id"], row["claim_number"], row["claim_id"]), row["signal_number"])
+        async for row in _sql.held(reader.connection, worker_id=worker_id)
+    ]
+
+
+async def overdue(writer: Writer) -> list[UUID]:
+    """Raises the signal of runs at work past their time limit; returns them."""
+    return [row["run_id"] async for row in _sql.overdue(writer.connection)]
+
+
+async def request_stop(writer: Writer, tenant_id: UUID, *, run_id: UUID, stopped_by: str) -> RunStatus | None:
+    """The status after the request (Stopped only for a run that nobody had begun); null if it has ended or is not there."""
+    row = await _sql.request_stop(writer.connection, tenant_id=tenant_id, run_id=run_id, stopped_by=safe(stopped_by))
+    return RunStatus(row["status"]) if row is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    signal_number: int
+    stopped_by: str | None
+    last_sequence: int
+    now: datetime
+
+
+async def signals(reader: Reader, claim: Claim) -> Signals | None:
+    """What a worker reads again when the signal has moved; null: its claim is no more."""
+    row = await _sql.signals(
+        reader.connection, tenant_id=claim.tenant_id, run_id=claim.run_id, number=claim.number, claim_id=claim.claim_id
+    )
+    return Signals(*row.values()) if row is not None else None
+
+
+async def get(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> Run | None:
+    row = await _sql.get(reader.connection, tenant_id=tenant_id, run_id=run_id)
+    return read_run(row) if row is not None else None
+
+
+def read_run(row: Any) -> Run:
+    """A row of `process` with its worker's ping as `worker_pinged_at`."""
+    return Run(
+        tenant_id=row["tenant_id"], run_id=row["run_id"], interaction_id=row["definition_id"], interaction_version=row["definition_version"],
+        status=RunStatus(row["status"]), created_by=row["created_by"], created_at=row["created_at"], updated_at=row["updated_at"],
+        started_at=row["started_at"], claimed_at=row["claimed_at"], ended_at=row["ended_at"],
+        pinged_at=row["worker_pinged_at"] or row["pinged_at"], hostname=row["hostname"], execution_time=row["execution_time"],
+        output=row["output"], failure_details=row["failure_details"], last_sequence=row["last_sequence"], tree_root_id=row["tree_root_id"],
+        parent_id=row["parent_id"], parent_type=ProcessType(row["parent_kind"]) if row["parent_kind"] else None,
+        duration_auto_termination=row["duration_auto_termination"], response_json_schema=row["response_json_schema"], tags=tuple(row["tags"]),
+    )  # fmt: skip

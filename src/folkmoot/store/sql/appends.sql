@@ -1,0 +1,80 @@
+-- name: append
+-- Commits the outcomes of several runs at once, each fenced by its own claim number and claim id.
+-- A missing ord: that claim is no more, nothing of the run was written. before <> what the worker expected: others wrote
+-- in between. is_whole = false: the signal has moved, so only the firm part was written.
+with t as materialized (select folkmoot_now() as now),
+r as materialized (
+    select * from unnest($1::int[], $2::uuid[], $3::uuid[], $4::bigint[], $5::uuid[], $6::bigint[], $7::int[], $8::int[],
+                         $9::run_status[], $10::boolean[], $11::text[], $12::text[], $13::float8[], $14::int[])
+        as r(ord, tenant_id, run_id, number, claim_id, signal, firm, total, ends, releases, output, failure, ready_in, errors)),
+p as (
+    update process p set
+        updated_at = t.now,
+        last_sequence = p.last_sequence + case when p.signal_number = r.signal then r.total else r.firm end,
+        is_suspect = p.is_suspect and case when p.signal_number = r.signal then r.total else r.firm end = 0,
+        crash_count = case when case when p.signal_number = r.signal then r.total else r.firm end = 0 then p.crash_count else 0 end,
+        driver_errors = coalesce(r.errors, p.driver_errors),
+        status = case when r.ends is not null and p.signal_number = r.signal then r.ends else p.status end,
+        output = case when p.signal_number = r.signal then r.output end,
+        failure_details = case when p.signal_number = r.signal then r.failure end,
+        ended_at = case when r.ends is not null and p.signal_number = r.signal then t.now end,
+        -- let go of it: by its end, which is soft, or by handing it back, whatever came between
+        worker_id = case when r.releases or (r.ends is not null and p.signal_number = r.signal) then null else p.worker_id end,
+        claim_id = case when r.releases or (r.ends is not null and p.signal_number = r.signal) then null else p.claim_id end,
+        deadline_at = case when r.releases or (r.ends is not null and p.signal_number = r.signal) then null else p.deadline_at end,
+        pinged_at = case when r.releases or (r.ends is not null and p.signal_number = r.signal) then t.now else p.pinged_at end,
+        execution_time = case when r.releases or (r.ends is not null and p.signal_number = r.signal)
+            then p.execution_time + (t.now - p.claimed_at) else p.execution_time end,
+        claimed_at = case when r.releases then null else p.claimed_at end,
+        ready_at = case when r.releases then t.now + make_interval(secs => r.ready_in) end
+    from r cross join t
+    where p.tenant_id = r.tenant_id and p.run_id = r.run_id and p.claim_number = r.number and p.claim_id = r.claim_id
+        and p.status = 'Running'
+    returning r.ord, p.tenant_id, p.run_id, p.signal_number, p.stopped_by, p.signal_number = r.signal as is_whole, r.firm,
+        p.last_sequence - case when p.signal_number = r.signal then r.total else r.firm end as before),
+i as (
+    insert into item (tenant_id, run_id, sequence, created_at, item_id, kind, author_kind, author_name, author_id, thread_id,
+                      turn_id, model_call_id, body, detail)
+    select p.tenant_id, p.run_id, p.before + u.n, t.now, u.item_id, u.kind, u.author_kind, u.author_name, u.author_id, u.thread_id,
+           u.turn_id, u.model_call_id, u.body, u.detail
+    from unnest($15::int[], $16::int[], $17::uuid[], $18::item_kind[], $19::author_kind[], $20::text[], $21::uuid[], $22::text[],
+                $23::uuid[], $24::uuid[], $25::jsonb[], $26::jsonb[])
+        as u(ord, n, item_id, kind, author_kind, author_name, author_id, thread_id, turn_id, model_call_id, body, detail)
+    join p using (ord) cross join t
+    where p.is_whole or u.n <= p.firm),
+model_calls_begun as (
+    insert into model_call (tenant_id, run_id, model_call_id, turn_id, started_at, step_key, participant, provider, model)
+    select p.tenant_id, p.run_id, u.id, u.turn_id, t.now, u.step_key, u.participant, u.provider, u.model
+    from unnest($27::int[], $28::uuid[], $29::uuid[], $30::text[], $31::text[], $32::text[], $33::text[])
+        as u(ord, id, turn_id, step_key, participant, provider, model)
+    join p using (ord) cross join t
+    where p.is_whole),
+model_calls_ended as (
+    update model_call m set ended_at = t.now, usage = u.usage, replay = u.replay, service_tier = u.tier, error_class = u.error_class,
+        error_message = u.error_message, not_before = t.now + make_interval(secs => u.wait)
+    from unnest($34::int[], $35::uuid[], $36::jsonb[], $37::jsonb[], $38::text[], $39::text[], $40::text[], $41::float8[],
+                $42::boolean[])
+        as u(ord, id, usage, replay, tier, error_class, error_message, wait, is_firm)
+    join p using (ord) cross join t
+    where (p.is_whole or u.is_firm) and m.tenant_id = p.tenant_id and m.run_id = p.run_id and m.model_call_id = u.id and m.ended_at is null),
+model_calls_voided as (
+    update model_call m set ended_at = t.now, voided_at = t.now
+    from unnest($43::int[], $44::uuid[]) as u(ord, id) join p using (ord) cross join t
+    where m.tenant_id = p.tenant_id and m.run_id = p.run_id and m.model_call_id = u.id and m.ended_at is null),
+-- A call that is asked for and closed in one append (the run ends with it) never was open: its row comes in closed.
+calls_asked as (
+    insert into call (tenant_id, run_id, call_id, model_call_id, operation, arguments_hash, idempotency_key, asked_at, ended_at, outcome)
+    select p.tenant_id, p.run_id, u.id, u.model_call_id, u.operation, u.hash, u.key, t.now,
+           case when p.is_whole and u.closed_as is not null then t.now end, case when p.is_whole then u.closed_as end
+    from unnest($45::int[], $46::uuid[], $47::uuid[], $48::text[], $49::bytea[], $50::text[], $51::text[])
+        as u(ord, id, model_call_id, operation, hash, key, closed_as)
+    join p using (ord) cross join t),
+calls_begun as (
+    update call c set begun_at = t.now, attempts = c.attempts + 1
+    from unnest($52::int[], $53::uuid[]) as u(ord, id) join p using (ord) cross join t
+    where p.is_whole and c.tenant_id = p.tenant_id and c.run_id = p.run_id and c.call_id = u.id and c.ended_at is null),
+calls_ended as (
+    update call c set ended_at = t.now, outcome = u.outcome
+    from unnest($54::int[], $55::uuid[], $56::text[], $57::boolean[]) as u(ord, id, outcome, is_firm) join p using (ord) cross join t
+    where (p.is_whole or u.is_firm) and c.tenant_id = p.tenant_id and c.run_id = p.run_id and c.call_id = u.id and c.ended_at is null)
+select p.ord, p.before, p.signal_number, p.is_whole, p.stopped_by, t.now from p cross join t;

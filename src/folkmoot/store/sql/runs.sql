@@ -1,0 +1,106 @@
+-- name: insert_run!
+insert into process (tenant_id, run_id, kind, namespace_id, definition_id, definition_version, created_by, created_at, updated_at, tree_root_id,
+                     swarm_root_id, state_version, duration_auto_termination, response_json_schema, tags, search, priority, ready_at)
+values (:tenant_id, :run_id, 'Interaction', :namespace_id, :definition_id, :definition_version, :created_by, folkmoot_now(), folkmoot_now(),
+        :run_id, :run_id, :state_version, :duration_auto_termination, :response_json_schema, :tags, :search, :priority, folkmoot_now());
+
+-- name: insert_resolved!
+insert into resolved_definition (tenant_id, run_id, body) values (:tenant_id, :run_id, :body);
+
+-- name: resolved$
+select body from resolved_definition where tenant_id = :tenant_id and run_id = :run_id;
+
+-- name: claim
+-- Takes a batch of claimable runs under the worker's own live lease: a worker whose lease has run out claims nothing.
+-- The worker's row is locked against a sweep that would take it for dead meanwhile.
+with me as materialized (
+    select worker_id, host from worker where worker_id = :worker_id and lease_until > folkmoot_now() for key share),
+t as materialized (select folkmoot_now() as now),
+ready as (
+    select p.tenant_id, p.run_id from process p
+    where p.ready_at is not null and p.ready_at <= (select now from t) and p.is_suspect = :suspects and p.state_version <= :state_version
+        and exists (select from me)
+    order by p.priority desc, p.ready_at
+    for update skip locked limit :batch)
+update process p set
+    status = 'Running', worker_id = me.worker_id, hostname = me.host, claim_number = p.claim_number + 1, claim_id = gen_random_uuid(),
+    ready_at = null, claimed_at = t.now, pinged_at = null, started_at = coalesce(p.started_at, t.now), updated_at = t.now,
+    deadline_at = t.now + (p.duration_auto_termination - p.execution_time)
+from ready, me, t
+where p.tenant_id = ready.tenant_id and p.run_id = ready.run_id
+returning p.tenant_id, p.run_id, p.claim_number, p.claim_id, p.signal_number, p.last_sequence, p.deadline_at, p.is_suspect,
+    p.driver_errors, p.stopped_by, t.now;
+
+-- name: are_claimable^
+-- What a worker wants to know that claimed less than it had room for, or is apart: are there suspects, and when is the next
+-- run ready that now waits for its time?
+select exists (select from process where ready_at <= folkmoot_now() and is_suspect and state_version <= :state_version) as suspects,
+       (select min(ready_at) - folkmoot_now() from process
+        where ready_at > folkmoot_now() and not is_suspect and state_version <= :state_version) as next_in;
+
+-- name: held
+-- What a worker holds: to learn of a moved signal though its notification was lost, and of a claim whose answer was lost.
+select tenant_id, run_id, claim_number, claim_id, signal_number from process where worker_id = :worker_id;
+
+-- name: overdue
+-- Runs at work past their time limit: their signal moves, so that whoever holds them decides again. Locked ones wait for the
+-- next sweep.
+with late as (
+    select tenant_id, run_id from process where deadline_at <= folkmoot_now() and ended_at is null for update skip locked)
+update process p set signal_number = signal_number + 1 from late
+where p.tenant_id = late.tenant_id and p.run_id = late.run_id
+returning p.tenant_id, p.run_id;
+
+-- name: request_stop^
+-- A run that nobody has begun is Stopped at once; any other learns of the stop by its signal, and one that waits for its time
+-- waits no longer. Final ones are left alone.
+update process set
+    stopped_by = coalesce(stopped_by, :stopped_by), signal_number = signal_number + 1, updated_at = folkmoot_now(),
+    status = case when status = 'New' then 'Stopped' else status end,
+    ended_at = case when status = 'New' then folkmoot_now() end,
+    ready_at = case when status = 'New' then null when worker_id is null then least(ready_at, folkmoot_now()) else ready_at end
+where tenant_id = :tenant_id and run_id = :run_id and ended_at is null
+returning status;
+
+-- name: get^
+select p.*, w.pinged_at as worker_pinged_at from process p left join worker w using (worker_id)
+where p.tenant_id = :tenant_id and p.run_id = :run_id;
+
+-- name: signals^
+-- What a worker reads again when the signal has moved; no row: its claim is no more.
+select signal_number, stopped_by, last_sequence, folkmoot_now() as now from process
+where tenant_id = :tenant_id and run_id = :run_id and claim_number = :number and claim_id = :claim_id;
+
+-- name: counts_by_status
+select status, count(*) from process where tenant_id = :tenant_id group by status;
+
+-- name: view^
+-- A run with what its resolved definition tells of it.
+select p.*, w.pinged_at as worker_pinged_at, folkmoot_now() as now, r.body -> 'inputs' as inputs, r.body -> 'disabled_tools' as disabled_tools
+from process p left join worker w using (worker_id) left join resolved_definition r on r.tenant_id = p.tenant_id and r.run_id = p.run_id
+where p.tenant_id = :tenant_id and p.run_id = :run_id;
+
+-- name: page
+-- Runs, the newest first; each filter may be null. It is planned anew for the values at hand (see run_lists), so that a filter
+-- that is null is gone, and the others choose their index by how many rows they leave.
+select p.*, w.pinged_at as worker_pinged_at, folkmoot_now() as now, r.body -> 'inputs' as inputs, r.body -> 'disabled_tools' as disabled_tools
+from (
+    select * from process
+    where tenant_id = :tenant_id
+        and (:status::run_status is null or status = :status::run_status)
+        and (:definition_id::uuid is null or definition_id = :definition_id::uuid)
+        and (:namespace_id::uuid is null or namespace_id = :namespace_id::uuid)
+        and (:root::uuid is null or tree_root_id = :root::uuid)
+        and (:parent::uuid is null or parent_id = :parent::uuid)
+        and (:tag::text is null or (tags <> '{}' and tags @> array[:tag::text]))
+        and (:text::text is null or to_tsvector('simple', search) @@ websearch_to_tsquery('simple', :text::text))
+        and (:from_date::timestamptz is null or created_at >= :from_date::timestamptz)
+        and (:to_date::timestamptz is null or created_at < :to_date::timestamptz)
+        and (:after_date::timestamptz is null or (created_at, run_id) < (:after_date::timestamptz, :after_id::uuid))
+    order by created_at desc, run_id desc limit :limit::bigint
+) p left join worker w using (worker_id) left join resolved_definition r on r.tenant_id = p.tenant_id and r.run_id = p.run_id
+order by p.created_at desc, p.run_id desc;
+
+-- name: tree_counts^
+select count(*) as total, count(*) filter (where ended_at is null) as active
+from process where tenant_id = :tenant_id and tree_root_id = :root;
