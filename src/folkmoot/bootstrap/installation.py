@@ -1,0 +1,179 @@
+"""Settings, the database (embedded unless a URL is set), models, functions: what every command works with."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import logging
+import os
+import secrets
+import sys
+import time
+import traceback
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from folkmoot import settings
+from folkmoot.bootstrap.faults import arm_fault
+from folkmoot.domain.calls import FunctionTool
+from folkmoot.kernel.errors import BadInput
+from folkmoot.kernel.ids import NewId, id_source
+from folkmoot.llm.registry import Models
+from folkmoot.llm.scripted import parse_script
+from folkmoot.services.closure import Workbench
+from folkmoot.settings import Settings
+from folkmoot.store import tenancy
+from folkmoot.store.database import Database, Notifier, upgrade
+from folkmoot.store.embedded import EmbeddedServer, default_data_dir, open_server
+from folkmoot.tools.functions import FunctionTools
+
+
+def read_settings() -> Settings:
+    """The settings of this process; logging and fault points are set up by them."""
+    found = settings.read(os.environ)
+    logging.basicConfig(
+        level=found.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr
+    )
+    if found.fault:
+        arm_fault(found.fault)
+    return found
+
+
+def data_dir_of(found: Settings) -> Path:
+    """The folder of everything that is kept: `data` is the embedded database's, `models` the local model's."""
+    return found.data_dir or default_data_dir(os.environ, is_root=os.geteuid() == 0).parent
+
+
+def read_key(name: str) -> str | None:
+    """The value of an environment variable that holds a provider's key, now."""
+    return os.environ.get(name) or None
+
+
+def make_new_id() -> NewId:
+    return id_source(lambda: time.time_ns() // 1_000_000, secrets.randbits)
+
+
+@dataclass(slots=True)
+class Installation:
+    """What a command works with. `new_key`: the first key, made just now on an empty database, to be shown once."""
+
+    settings: Settings
+    data_dir: Path
+    database: Database
+    notifier: Notifier
+    models: Models
+    functions: FunctionTools
+    new_id: NewId
+    new_key: str | None = None
+
+
+@asynccontextmanager
+async def open_installation(
+    found: Settings, *, migrates: bool = True, connections: int = 8
+) -> AsyncIterator[Installation]:
+    """The database (embedded unless a URL is set), migrated and with its default tenant, and what goes with it."""
+    if found.database_url is not None:
+        _check_url(found.database_url)
+    functions = find_functions(found.functions)
+    data_dir = data_dir_of(found)
+    server: EmbeddedServer | None = None
+    if found.database_url is None:
+        server = await open_server(data_dir / "data")
+    database = None
+    models = Models(read_key, data_dir=data_dir)
+    try:
+        database = await Database.open(found.database_url or (server.dsn if server else ""), connections=connections)
+        installation = Installation(found, data_dir, database, Notifier(database), models, functions, make_new_id())
+        if migrates:
+            await upgrade(database)
+            await make_default_tenant(installation)
+        try:
+            yield installation
+        finally:
+            await installation.notifier.close()
+    finally:
+        await models.close()
+        if database is not None:
+            await database.close()
+        if server is not None:
+            await server.close()
+
+
+def _check_url(url: str) -> None:
+    """Raises BadInput, without the URL: it may hold a password."""
+    try:
+        parts = urlsplit(url)
+        is_address = parts.scheme in ("postgresql", "postgres") and parts.port != 0
+    except ValueError:
+        is_address = False
+    if not is_address:
+        raise BadInput(
+            "FOLKMOOT_DATABASE_URL is no address of a PostgreSQL server. Write it as postgresql://user:password@host:port/database."
+        )
+
+
+async def make_default_tenant(installation: Installation) -> None:
+    """The tenant `default`, its owner and one key, on a database that has none; `installation.new_key` is that key."""
+    async with installation.database.writer() as writer:
+        installation.new_key = await tenancy.ensure_default(
+            writer, new_id=installation.new_id, random_bytes=secrets.token_bytes
+        )
+
+
+def bench_of(installation: Installation) -> Workbench:
+    """What this machine adds to a start: the operator's functions, and scripts of scripted models."""
+    return Workbench(_finder(installation.functions), read_script)
+
+
+def read_script(path: str) -> Any:
+    """A scripted model's rules; raises BadInput and OSError."""
+    return parse_script(Path(path).read_text(encoding="utf-8"), path)
+
+
+def _finder(functions: FunctionTools) -> Callable[[str], FunctionTool | None]:
+    return lambda name: functions.offered(name) if name in functions.names else None
+
+
+def find_functions(files: tuple[Path, ...]) -> FunctionTools:
+    """The operator's functions: those found by entry point, and the public ones of the files that are named."""
+    extra: dict[str, Any] = {}
+    sources: dict[str, Path] = {}
+    for file in files:
+        for name, function in inspect.getmembers(_load(file), inspect.isfunction):
+            if name.startswith("_") or function.__module__ != _module_name(file):
+                continue
+            if sources.setdefault(name, file) != file:
+                raise BadInput(
+                    f"FOLKMOOT_FUNCTIONS names two functions '{name}', in {sources[name]} and in {file}. Rename one."
+                )
+            extra[name] = function
+    return FunctionTools.discover(extra)
+
+
+def _module_name(file: Path) -> str:
+    return f"folkmoot_functions_{file.stem}"
+
+
+def _load(file: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(_module_name(file), file)
+    if spec is None or spec.loader is None or not file.is_file():
+        raise BadInput(f"FOLKMOOT_FUNCTIONS names {file}, which is no Python file. Correct the path.")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # the file is the operator's, and may raise anything
+        raise BadInput(
+            f"The functions in {_place(file, error)} cannot be loaded ({type(error).__name__}: {error}). Correct the file, or take it "
+            "out of FOLKMOOT_FUNCTIONS."
+        ) from error
+    return module
+
+
+def _place(file: Path, error: Exception) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if Path(frame.filename) == file.absolute()]
+    return f"{file}:{lines[-1]}" if lines else str(file)

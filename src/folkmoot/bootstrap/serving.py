@@ -1,0 +1,71 @@
+"""The API over an installation, and the server that it listens with."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import socket
+from collections.abc import AsyncIterator, Callable, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+
+import uvicorn
+from fastapi import FastAPI
+
+from folkmoot.api.app import make_app
+from folkmoot.api.doors import Doors
+from folkmoot.bootstrap.installation import Installation, bench_of
+from folkmoot.kernel.errors import BadInput
+from folkmoot.services.events import Hub
+
+
+@asynccontextmanager
+async def open_api(
+    installation: Installation, readiness: Callable[[], Mapping[str, str | None]] = dict
+) -> AsyncIterator[FastAPI]:
+    """The API's application over an installation. `readiness`: what else must be ready, with why it is not."""
+    hub = Hub(installation.database)
+    await hub.start()
+    doors = Doors(
+        installation.database, hub, installation.notifier.tell, installation.new_id, bench_of(installation),
+        secrets.token_bytes, readiness,
+    )  # fmt: skip
+    try:
+        yield make_app(doors)
+    finally:
+        await hub.close()
+
+
+def listening_socket(host: str, port: int) -> socket.socket:
+    """A socket that listens; raises BadInput that says who may be in the way."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        where = f"{host}:{port}"
+        if error.errno == errno.EADDRINUSE:
+            raise BadInput(
+                f"{where} is in use, perhaps by another `folkmoot serve`. Stop it, or choose another port with --port or FOLKMOOT_PORT."
+            ) from error
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or error
+        raise BadInput(
+            f"{where} cannot be listened on ({reason}). Choose an address of this machine with --host or FOLKMOOT_HOST."
+        ) from error
+
+
+def url_of(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+class _Server(uvicorn.Server):
+    """A server whose signals are handled by whoever runs it."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
+
+
+def make_server(app: FastAPI) -> uvicorn.Server:
+    """Set its `should_exit` to end it; open streams are then given five seconds."""
+    return _Server(uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=5, lifespan="off"))

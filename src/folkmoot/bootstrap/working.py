@@ -1,0 +1,117 @@
+"""Workers, and the signals that drain them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+from uuid import UUID
+
+from folkmoot import __version__
+from folkmoot.bootstrap.installation import Installation
+from folkmoot.domain.calls import CallResult, FunctionTool
+from folkmoot.runtime.options import WorkerOptions
+from folkmoot.runtime.watched import Watched
+from folkmoot.runtime.worker import Identity, Worker
+from folkmoot.runtime.workshop import Workshop
+from folkmoot.settings import Settings
+from folkmoot.store.appends import Appender
+from folkmoot.tools.functions import CallContext, FunctionTools
+
+_APART_COMMAND = ("-m", "folkmoot", "worker", "--apart")
+
+
+def worker_options(found: Settings) -> WorkerOptions:
+    return WorkerOptions(
+        lease_seconds=found.lease_seconds,
+        ping_seconds=min(found.ping_seconds, found.lease_seconds / 4),
+        own_deadline_seconds=found.lease_seconds * 55 / 60,
+        sweep_seconds=found.sweep_seconds,
+        poll_seconds=found.poll_seconds,
+        drain_seconds=found.drain_seconds,
+        slots=found.slots,
+        poison_limit=found.poison_limit,
+        backoff_first_seconds=found.retry_seconds,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Functions:
+    """The runtime's way to the operator's functions."""
+
+    tools: FunctionTools
+
+    async def call(self, tool: FunctionTool, arguments_json: str, *, call_id: str, run_id: UUID) -> CallResult:
+        context = CallContext(call_id=call_id, idempotency_key=call_id, run_id=str(run_id))
+        return await self.tools.run(tool.name, arguments_json, context)
+
+
+@asynccontextmanager
+async def open_worker(
+    installation: Installation, *, is_apart: bool = False, worker_id: UUID | None = None
+) -> AsyncIterator[Worker]:
+    """A worker in this process, ready to be run."""
+    appender = Appender(installation.database)
+    watched = Watched(installation.notifier.tell)
+    workshop = Workshop(
+        installation.database, appender, installation.models, _Functions(installation.functions), watched, installation.new_id,
+        worker_options(installation.settings), lambda: True,
+    )  # fmt: skip
+    identity = Identity(socket.gethostname(), os.getpid(), __version__, is_apart, worker_id)
+    try:
+        yield Worker(workshop, identity, apart_command=None if is_apart else _APART_COMMAND)
+    finally:
+        await appender.close()
+
+
+@contextmanager
+def signals(on_signal: Callable[[signal.Signals], None]) -> Iterator[None]:
+    """Within the block, in a running loop, requests to end (SIGTERM, Ctrl-C, a closed terminal) are `on_signal`'s to handle."""
+    loop = asyncio.get_running_loop()
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+    if before[signal.SIGHUP] is signal.SIG_IGN:  # nohup
+        del before[signal.SIGHUP]
+    for number in before:
+        loop.add_signal_handler(number, on_signal, number)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            loop.remove_signal_handler(number)
+            signal.signal(number, handler)
+
+
+async def run_until_drained(
+    worker: Worker, *, ends_with_stdin: bool = False, on_begin: Callable[[], None] = lambda: None
+) -> None:
+    """Run a worker until a signal drains it; a second one cuts the drain short. `on_begin`: called once signals are heard."""
+    task = asyncio.create_task(worker.run())
+    hits = 0
+
+    def on_signal(_: signal.Signals) -> None:
+        nonlocal hits
+        hits += 1
+        worker.drain() if hits == 1 else task.cancel()
+
+    watcher = asyncio.create_task(_when_stdin_closes(worker.drain)) if ends_with_stdin else None
+    try:
+        with signals(on_signal), suppress(asyncio.CancelledError):
+            on_begin()
+            await task
+    finally:
+        if watcher is not None:
+            watcher.cancel()
+
+
+async def _when_stdin_closes(then: Callable[[], None]) -> None:
+    reader = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    while await reader.read(1024):
+        pass
+    then()

@@ -1,0 +1,120 @@
+"""A conversation on a terminal: a line or more for each item, names in colour, and who is thinking."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+
+from folkmoot.cli import screen
+from folkmoot.domain import items
+from folkmoot.domain.items import AuthorKind, Item, StoredItem
+from folkmoot.domain.runs import Run
+from folkmoot.services.events import Delta, Ended, Event
+
+
+class Printer:
+    """Prints events to stderr. On a terminal the last line says who is thinking, with the newest of its words."""
+
+    def __init__(self, *, shows_prompts: bool = False) -> None:
+        self._shows_prompts = shows_prompts
+        self._colours: dict[str, str] = {}
+        self._has_status_line = screen.is_capable(sys.stderr)
+        self._status_columns = 0
+        self._texts: dict[str, tuple[int, str]] = {}
+
+    def show(self, event: Event) -> None:
+        if isinstance(event, StoredItem):
+            self._item(event.item)
+        elif isinstance(event, Delta):
+            self._delta(event)
+        elif isinstance(event, Run):
+            if event.claimed_at is None and event.ended_at is None:
+                self._status(f"the run is {event.status} and waits for a worker")
+        elif isinstance(event, Ended):
+            self.clear()
+
+    def end(self, run: Run) -> None:
+        """The last line: how the run stands, and why it failed."""
+        words = f"{run.status}: {run.failure_details}" if run.failure_details else f"{run.status}."
+        self.line(screen.paint(screen.printable(words), screen.BOLD))
+
+    def clear(self) -> None:
+        """Takes the status line away, so that something else can be printed."""
+        if self._status_columns:
+            # blanks in place of an escape code: NO_COLOR wants none
+            screen.write("\r" + " " * self._status_columns + "\r")
+            self._status_columns = 0
+
+    def line(self, text: str) -> None:
+        self.clear()
+        screen.say(text)
+
+    def _item(self, item: Item) -> None:
+        text = self._words(item)
+        if text is not None:
+            self.line(text)
+        if isinstance(item.detail, items.Floor):
+            self._status(f"{item.detail.participant} is thinking")
+        elif isinstance(item.body, items.VoteProposal | items.SolutionProposal):
+            self._status("the others are voting")
+
+    def _words(self, item: Item) -> str | None:
+        body = item.body
+        if isinstance(body, items.SystemPrompt):
+            return screen.paint(screen.printable(body.prompt), screen.DIM) if self._shows_prompts else None
+        if isinstance(body, items.OrchestratorMessage | items.InjectedSystemMessage):
+            hidden = isinstance(item.detail, items.Floor | items.NoVote)
+            return None if hidden else screen.paint(f"-- {screen.printable(body.message)}", screen.DIM)
+        if isinstance(body, items.ToolResult):
+            mark = "failed: " if body.is_error else ""
+            return screen.paint(f"   => {mark}{_short(body.result)}", screen.DIM)
+        return f"{self._name(item)} {_said(body)}"
+
+    def _name(self, item: Item) -> str:
+        name = item.author.name
+        colour = self._colours.setdefault(name, screen.COLOURS[len(self._colours) % len(screen.COLOURS)])
+        mark = " (person)" if item.author.kind is AuthorKind.HUMAN else ""
+        return screen.paint(f"{screen.printable(name)}{mark}:", colour + screen.BOLD)
+
+    def _delta(self, delta: Delta) -> None:
+        attempt, text = self._texts.get(delta.step, (0, ""))
+        if delta.attempt >= attempt:
+            text = text[: delta.offset] if delta.attempt == attempt else ""
+            self._texts = {delta.step: (delta.attempt, text + delta.text)}
+            self._status(f"{delta.participant} is thinking: {(text + delta.text)[-200:]}")
+
+    def _status(self, text: str) -> None:
+        if not self._has_status_line:
+            return
+        columns = max(10, shutil.get_terminal_size().columns - 2)
+        shown = screen.shortened(screen.printable(text), columns)
+        self.clear()
+        screen.write(screen.paint(shown, screen.DIM))
+        self._status_columns = screen.width(shown)
+
+
+def _said(body: items.Body) -> str:
+    if isinstance(body, items.AgentMessage | items.HumanMessage):
+        return screen.printable(body.message)
+    if isinstance(body, items.VoteProposal):
+        return f"puts to the vote: {screen.printable(body.topic)}"
+    if isinstance(body, items.SolutionProposal):
+        return f"proposes: {screen.printable(body.solution)}"
+    if isinstance(body, items.Agree):
+        return "agrees"
+    if isinstance(body, items.Disagree):
+        return f"disagrees: {screen.printable(body.reason)}"
+    if isinstance(body, items.DirectQuestionAsk):
+        return f"asks {screen.printable(body.other_agent_name)}: {screen.printable(body.question)}"
+    if isinstance(body, items.DirectQuestionAnswer):
+        return f"answers: {screen.printable(body.answer)}"
+    if isinstance(body, items.NoAction):
+        return "passes"
+    if isinstance(body, items.ToolCall):
+        return f"calls {screen.printable(body.function_name)}({_short(body.arguments_json)})"
+    return ""
+
+
+def _short(text: str, limit: int = 300) -> str:
+    shown = screen.printable(text)
+    return shown if len(shown) <= limit else f"{shown[:limit]} … ({len(shown)} characters)"

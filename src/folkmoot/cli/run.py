@@ -1,0 +1,83 @@
+"""`folkmoot run`: a conversation from a file or a name, in this process, to its answer on stdout. It needs no server.
+
+The run is a row in the database like any other: killed at any moment, it goes on where a worker runs. Ctrl-C once stops the
+run; twice leaves it as it is, to be gone on with.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from uuid import UUID
+
+import typer
+
+from folkmoot.bootstrap import installation as installations
+from folkmoot.bootstrap import working
+from folkmoot.bootstrap.installation import Installation
+from folkmoot.cli import inputs, screen, sets
+from folkmoot.cli.opening import opened
+from folkmoot.cli.watching import Watching
+from folkmoot.domain.definitions import Reference
+from folkmoot.domain.tenancy import Caller
+from folkmoot.kernel.errors import ModelUnavailable
+from folkmoot.services import starting
+from folkmoot.services.closure import StartFields
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("run")(run)
+
+
+def run(
+    what: str = typer.Argument(help="A YAML file of definitions, or an interaction, as name or namespace/name."),
+    values: list[str] = typer.Option(
+        [], "--input", "-i", help="An input, as name=value or name=@file. Give it once for each input."
+    ),
+    interaction: str | None = typer.Option(None, help="Which interaction of the file, where it holds several."),
+    model: str | None = typer.Option(
+        None, help="A model in place of every agent's own, as provider:name; else FOLKMOOT_MODEL."
+    ),
+    prompts: bool = typer.Option(False, "--prompts", help="Show the system prompts too."),
+    as_json: bool = typer.Option(False, "--json", help="Print the ended run as JSON in place of its answer."),
+) -> None:
+    """Run a conversation to its answer. Progress goes to stderr, the answer to stdout; type a line to say something."""
+    raise typer.Exit(
+        asyncio.run(converse(what, values, interaction=interaction, model=model, shows_prompts=prompts, as_json=as_json))
+    )  # fmt: skip
+
+
+async def converse(
+    what: str, values: list[str], *, interaction: str | None = None, model: str | None = None, shows_prompts: bool = False,
+    as_json: bool = False,
+) -> int:  # fmt: skip
+    """Apply the file, if it is one, start the run, work on it here, show it, and return the exit code."""
+    found = installations.read_settings()
+    meant = sets.meant(what, interaction)
+    request = StartFields(inputs=inputs.read_inputs(values), model=inputs.model_of(model or found.model))
+    async with AsyncExitStack() as stack:
+        installation, caller = await stack.enter_async_context(opened(found))
+        _refuse_lacking(installation, request)
+        reference = await sets.settle(installation, caller, meant)
+        worker = await stack.enter_async_context(working.open_worker(installation))
+        watching = Watching(installation, caller, shows_prompts=shows_prompts, as_json=as_json)
+        await watching.open()
+        stack.push_async_callback(watching.close)
+        run_id = await _start(installation, caller, reference, request)
+        screen.say(screen.paint(f"run {run_id}", screen.DIM))
+        return await watching.until_end(run_id, worker=worker)
+
+
+def _refuse_lacking(installation: Installation, request: StartFields) -> None:
+    lack = installation.models.lack_of(request.model) if request.model is not None else None
+    if lack is not None:
+        raise ModelUnavailable(lack)
+
+
+async def _start(installation: Installation, caller: Caller, reference: Reference, request: StartFields) -> UUID:
+    bench = replace(installations.bench_of(installation), lack_of=installation.models.lack_of)
+    return await starting.start(
+        installation.database, caller, interaction=reference, request=request, bench=bench, new_id=installation.new_id,
+        tell=installation.notifier.tell,
+    )  # fmt: skip

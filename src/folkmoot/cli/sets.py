@@ -1,0 +1,113 @@
+"""Files of definitions on the command line: read, applied with their diff, and which interaction of them is meant."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from folkmoot.api.definition_files import read_files
+from folkmoot.bootstrap.installation import Installation
+from folkmoot.cli import screen
+from folkmoot.domain.definitions import DefinitionKind, Reference
+from folkmoot.domain.tenancy import DEFAULT_NAMESPACE, Caller
+from folkmoot.kernel.errors import BadInput
+from folkmoot.services import apply as applying
+from folkmoot.services.apply import Change, Document
+from folkmoot.store.definitions import Outcome
+
+_MARKS = {Outcome.CREATED: "+", Outcome.CHANGED: "~", Outcome.UNCHANGED: "="}
+
+
+@dataclass(frozen=True, slots=True)
+class InFiles:
+    """An interaction of a set, to be published with it."""
+
+    documents: tuple[Document, ...]
+    interaction: Document
+
+
+def meant(what: str, interaction: str | None) -> InFiles | Reference:
+    """What `folkmoot run` is told to run: a file or folder of definitions, else a name."""
+    if not what.endswith((".yaml", ".yml")) and not (what and Path(what).exists()):
+        if interaction is not None:
+            raise BadInput(f"--interaction chooses among those of a file, and '{what[:80]}' is none. Leave it out.")
+        return reference(what)
+    documents = read_files([Path(what)])
+    return InFiles(tuple(documents), interaction_of(documents, interaction))
+
+
+async def settle(installation: Installation, caller: Caller, meant: InFiles | Reference) -> Reference:
+    """What to start. Of files it is the very version that they say, be there a later one or not."""
+    if isinstance(meant, Reference):
+        return meant
+    changes = await apply(installation, caller, meant.documents)
+    document = meant.interaction
+    for change in changes:
+        if (change.kind, change.namespace, change.name) == (document.kind, document.namespace, document.name):
+            return Reference(document.name, document.namespace, version=change.number)
+    raise AssertionError("what was applied has a change for each document")
+
+
+async def apply(installation: Installation, caller: Caller, documents: Sequence[Document]) -> tuple[Change, ...]:
+    """Publish what differs; says what it did where it did something."""
+    changes = await applying.apply(installation.database, caller, documents, new_id=installation.new_id)
+    for change in changes:
+        if change.outcome is not Outcome.UNCHANGED:
+            screen.say(line_of(change))
+    return changes
+
+
+def line_of(change: Change) -> str:
+    return f"{_MARKS[change.outcome]} {change.kind} {change.namespace}/{change.name}@{change.number} {change.outcome}"
+
+
+def show(changes: Sequence[Change], *, as_json: bool) -> None:
+    """The diff: each definition, and each field that differs."""
+    for change in changes:
+        if as_json:
+            screen.put_json(_shown(change))
+            continue
+        screen.put(line_of(change))
+        for difference in change.differences:
+            screen.put(f"    {difference.pointer}: {_short(difference.before)} -> {_short(difference.after)}")
+
+
+def _shown(change: Change) -> dict[str, Any]:
+    return {
+        "kind": change.kind, "namespace": change.namespace, "name": change.name, "version": change.number,
+        "outcome": change.outcome,
+        "differences": [{"pointer": d.pointer, "before": d.before, "after": d.after} for d in change.differences],
+    }  # fmt: skip
+
+
+def _short(value: object) -> str:
+    text = screen.printable(json.dumps(value, ensure_ascii=False, default=str))
+    return text if len(text) <= 100 else f"{text[:100]} …"
+
+
+def interaction_of(documents: Sequence[Document], name: str | None) -> Document:
+    """The interaction of a set that is to be run: the named one, else the only one."""
+    found = [d for d in documents if d.kind is DefinitionKind.INTERACTION]
+    names = ", ".join(d.name for d in found)
+    if name is not None:
+        found = [d for d in found if name in (d.name, f"{d.namespace}/{d.name}")]
+    if not names:
+        raise BadInput("The file holds no interaction to run. Add a document of kind Interaction.")
+    if len(found) != 1:
+        wanted = f"There is no interaction '{name}' in it" if name else "It holds several interactions"
+        raise BadInput(f"{wanted}; name one of these with --interaction: {names}.")
+    return found[0]
+
+
+def reference(what: str) -> Reference:
+    """`name`, `namespace/name`, either with @version."""
+    text, at, version = what.partition("@")
+    namespace, slash, name = text.rpartition("/")
+    if not name or (slash and not namespace):
+        raise BadInput(f"'{what[:80]}' names nothing to run; name a YAML file, or an interaction as namespace/name.")
+    if at and not (version.isascii() and version.isdigit() and 0 < int(version) < 2**31):
+        raise BadInput(f"'{what[:80]}' is no interaction: after @ comes a version, a number from 1 on.")
+    return Reference(name, namespace if slash else DEFAULT_NAMESPACE, version=int(version) if at else None)

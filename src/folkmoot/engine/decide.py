@@ -1,0 +1,129 @@
+"""What happens next. Where two rules hold at once, the first of this order decides (B30):
+
+1. a stop; 2. an open ballot that is complete (an acceptance ends the run); 3. the time limit; 4. going round in circles;
+5. a model that cannot be asked; 6. rounds in which all passed; 7. the bound on rounds.
+"""
+
+from __future__ import annotations
+
+from folkmoot.domain import items
+from folkmoot.domain.items import ORCHESTRATOR, EndReason, Item
+from folkmoot.domain.model_calls import FailureClass, ModelCallFact
+from folkmoot.domain.run_status import RunStatus
+from folkmoot.domain.runs import Facts
+from folkmoot.engine import instructions, round_robin, voting
+from folkmoot.engine.calls import closing_results, unknown_result
+from folkmoot.engine.protocol import Protocol
+from folkmoot.engine.repetition import Circle
+from folkmoot.engine.seating import Seating
+from folkmoot.engine.step import AskModel, End, Record, Step
+from folkmoot.kernel.ids import NewId
+
+# how often a call is tried in all before the run fails, by the class of its last failure
+ATTEMPTS = {
+    FailureClass.RATE_LIMITED: 40,
+    FailureClass.OVERLOADED: 40,
+    FailureClass.TIMEOUT: 5,
+    FailureClass.UNAVAILABLE: 5,
+    FailureClass.LOST: 1_000_000,  # the worker's fault, not the model's: crashes are counted elsewhere
+}
+
+
+def next_steps(seating: Seating, protocol: Protocol, facts: Facts, new_id: NewId) -> tuple[Step, ...]:
+    """The steps that can go on now, each with its key; none if the run has ended."""
+    if protocol.ended:
+        return ()
+    if facts.stopped_by is not None:
+        words = f"The run was stopped by {facts.stopped_by}."
+        return (ending(protocol, EndReason.STOPPED, words, new_id=new_id, facts=facts),)
+    if not protocol.is_opened:
+        return (Record(round_robin.opening(seating, new_id)),)
+    ballot = protocol.ballot
+    if ballot is not None and not voting.missing(seating, ballot):
+        item, end = voting.closing(seating, ballot, new_id)
+        return (Record((item,), end),)
+    if facts.work_deadline is not None and facts.now >= facts.work_deadline:
+        limit = seating.definition.duration_auto_termination
+        words = f"The time limit of {limit} was reached before the conversation ended."
+        return (ending(protocol, EndReason.TIME, words, new_id=new_id, facts=facts),)
+    unknown = _unknown(protocol, facts, new_id)
+    if unknown is not None:
+        return (unknown,)
+    circle = protocol.repetition.circle
+    if circle is not None:
+        if protocol.repetition.is_stuck:
+            words = f"The run is stuck: {circle.reason}, after a warning."
+            return (ending(protocol, EndReason.STUCK, words, new_id=new_id, facts=facts),)
+        if protocol.repetition.to_warn:
+            return (_warning(protocol, circle, new_id),)
+    if ballot is not None:
+        return _askable(protocol, voting.ballots(seating, protocol, ballot), facts, new_id)
+    step = round_robin.next_in_turn(seating, protocol, new_id)
+    if isinstance(step, AskModel):
+        return _askable(protocol, [step], facts, new_id)
+    return step if isinstance(step, tuple) else (step,)
+
+
+def _unknown(protocol: Protocol, facts: Facts, new_id: NewId) -> Record | None:
+    """A call that had begun when its worker was lost, and may not be repeated, gets its result now: outcome unknown."""
+    turn = protocol.turn
+    if turn is None or not facts.calls:
+        return None
+    lost = [c for c in turn.open_calls if (fact := facts.calls.get(c.call.call_id)) is not None and fact.lost]
+    return Record(tuple(unknown_result(c, turn.turn_id, new_id) for c in lost)) if lost else None
+
+
+def _askable(protocol: Protocol, steps: list[AskModel], facts: Facts, new_id: NewId) -> tuple[Step, ...]:
+    """The steps with their attempt and when it may begin; or the run's end where one cannot be asked any more."""
+    if not facts.model_calls:
+        return tuple(steps)
+    ready: list[Step] = []
+    for step in steps:
+        failures = [fact for fact in facts.model_calls.get(step.key, ()) if fact.failure is not None]
+        if failures:
+            last = failures[-1]
+            if is_final(failures):
+                words = f"{step.participant}'s model could not be asked ({last.failure}): {last.message}"
+                return (ending(protocol, EndReason.FAILURE, words, new_id=new_id, facts=facts),)
+            step = _again(step, failures)
+        ready.append(step)
+    return tuple(ready)
+
+
+def is_final(failures: list[ModelCallFact]) -> bool:
+    """Whether the last failure is one that no further attempt mends."""
+    last = failures[-1].failure
+    assert last is not None
+    return len([f for f in failures if f.failure is not FailureClass.LOST]) >= ATTEMPTS.get(last, 1)
+
+
+def _again(step: AskModel, failures: list[ModelCallFact]) -> AskModel:
+    return AskModel(
+        step.key, step.participant, step.purpose, step.turn_id, step.offered, step.required, step.instruction, step.turn, step.call,
+        attempt=len(failures) + 1, not_before=failures[-1].not_before, subject=step.subject, try_number=step.try_number,
+    )  # fmt: skip
+
+
+def _warning(protocol: Protocol, circle: Circle, new_id: NewId) -> Record:
+    message = items.InjectedSystemMessage(instructions.STUCK_WARNING.format(reason=circle.reason))
+    turn_id = protocol.turn.turn_id if protocol.turn else None
+    warned = protocol.repetition.to_warn
+    return Record(tuple(Item(new_id(), ORCHESTRATOR, message, items.StuckWarning(name), turn_id) for name in warned))
+
+
+def ending(
+    protocol: Protocol,
+    reason: EndReason,
+    words: str,
+    *,
+    new_id: NewId,
+    status: RunStatus | None = None,
+    facts: Facts | None = None,
+) -> Record:
+    """Closes what is open, says why, and ends the run. `facts`: tell which open calls may have happened."""
+    final = status or (RunStatus.STOPPED if reason is EndReason.STOPPED else RunStatus.FAILED)
+    why = "the run was stopped" if reason is EndReason.STOPPED else "the run has ended"
+    closed = closing_results(protocol, why, calls=facts.calls if facts is not None else {}, new_id=new_id)
+    message = Item(new_id(), ORCHESTRATOR, items.OrchestratorMessage(words), items.Ended(reason))
+    failure = words if final is RunStatus.FAILED else None
+    return Record((*closed, message), End(final, failure=failure))

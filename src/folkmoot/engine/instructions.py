@@ -1,0 +1,129 @@
+"""The words that the orchestrator says: default instructions, the floor, ballots, results. One place, so that they can be read together."""
+
+from __future__ import annotations
+
+from folkmoot.domain.definitions import Participant, ResolvedInteraction, Rule, SystemPromptMode
+from folkmoot.domain.items import Outcome, Tally
+
+_NEEDED = {Rule.MAJORITY: "more than half of all participants", Rule.UNANIMOUS: "all participants"}
+
+
+def system_prompt(definition: ResolvedInteraction, participant: Participant) -> str:
+    """What a participant is given before it first speaks: default instructions, the extra prompts, its own."""
+    parts: list[str] = []
+    if definition.system_prompt_mode is SystemPromptMode.APPEND:
+        parts.append(_default(definition, participant))
+    parts += definition.system_prompts
+    parts += participant.prompts
+    return "\n\n".join(part for part in parts if part.strip())
+
+
+def _default(definition: ResolvedInteraction, participant: Participant) -> str:
+    others = [p for p in definition.participants if p.name != participant.name]
+    lines = [
+        f"You are {participant.name}, one of the participants of a conversation. You speak for {participant.name} only."
+    ]
+    if others:
+        lines.append(
+            "The others: " + ", ".join(f"{p.name} ({p.description})" if p.description else p.name for p in others) + "."
+        )
+    lines.append("You take turns. What others say is headed by their name in brackets.")
+    if definition.is_no_action_allowed:
+        lines.append("If you have nothing to add, call pass.")
+    if definition.is_direct_questioning_allowed and others:
+        lines.append("To ask one participant something, call ask; the answer comes at once.")
+    if definition.is_voting_allowed:
+        lines.append(f"To put a topic to the vote, call call_vote; it is carried by {_NEEDED[definition.vote_rule]}.")
+    if definition.is_solution_proposal_allowed:
+        lines.append(
+            f"When you see an answer that most would support, call propose_solution; it is accepted by {_NEEDED[definition.solution_rule]}."
+        )
+    functions = [tool.name for tool in participant.tools if tool.name not in definition.disabled_tools]
+    if functions:
+        lines.append(f"Your other tools: {', '.join(functions)}.")
+    if definition.maximum_rounds is not None:
+        lines.append(f"The conversation ends after {_counted(definition.maximum_rounds, 'round')}.")
+    return "\n".join(lines)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _quoted(text: str) -> str:
+    """A participant's words inside the orchestrator's: of several lines each is marked, so that none passes for the latter's."""
+    lines = text.splitlines()
+    return text if len(lines) < 2 else "".join(f"\n> {line}" for line in lines)
+
+
+def task(definition: ResolvedInteraction) -> str:
+    return f"The task: {definition.task}"
+
+
+def floor(name: str, round_number: int) -> str:
+    return f"{name}, you have the floor (round {round_number})."
+
+
+def asked_floor(name: str, asker: str) -> str:
+    return f"{name}, {asker} asks you a question."
+
+
+def ballot(proposer: str, text: str, *, is_solution: bool, try_number: int) -> str:
+    """The last word to a voter."""
+    again = "Your last reply held no vote. " if try_number > 1 else ""
+    what = "proposes this answer" if is_solution else "puts this to the vote"
+    return f"{again}{proposer} {what}: {_quoted(text)}\nVote now: call agree, or call disagree with your reason. The others see your vote when all have voted."
+
+
+def question(asker: str, text: str, *, try_number: int) -> str:
+    again = "Your last reply held no answer. " if try_number > 1 else ""
+    return f"{again}{asker} asks you: {_quoted(text)}\nCall answer with your answer."
+
+
+TOOLS_WITHHELD = "You have used all calls of this turn. Answer now in words, with what you have."
+EMPTY_REPLY = "Your reply was empty. Say something, or use one of your tools."
+EMPTY_TURN = "{name} said nothing in this turn."
+REMINDER = (
+    "Several rounds have passed without a proposal or a vote. Please settle: propose an answer, or put one to the vote."
+)
+STUCK_WARNING = "You are going round in circles: {reason}. Do something else; if it happens again, the run ends."
+SAME_ANSWER = (
+    "This very answer was rejected, and nobody else has said anything since. Change it, or say something first."
+)
+FIRST_CALL_COUNTS = "Only the first protocol call of a reply counts; this one was not done."
+
+
+def no_vote(name: str) -> str:
+    return f"{name} has not voted, and is asked once more."
+
+
+def abstained(name: str) -> str:
+    return f"{name} has not voted, and abstains."
+
+
+def no_answer(name: str, *, closed: bool) -> str:
+    return f"{name} did not answer the question." if closed else f"{name} has not answered, and is asked once more."
+
+
+def given_up(name: str, reason: str) -> str:
+    return f"{name}'s turn is over: {reason}."
+
+
+def everybody_passed(rounds: int) -> str:
+    return "Everybody passed." if rounds == 1 else f"Everybody passed in {rounds} rounds in a row."
+
+
+def out_of_rounds(rounds: int) -> str:
+    return f"The conversation reached its bound of {_counted(rounds, 'round')}."
+
+
+def tally(result: Tally, *, is_solution: bool) -> str:
+    """The result in words, with who voted how."""
+    verdict = {
+        Outcome.ACCEPTED: "The answer is accepted",
+        Outcome.CARRIED: "The topic is carried",
+        Outcome.REJECTED: "The answer is rejected" if is_solution else "The topic is rejected",
+    }[result.outcome]
+    groups = (("for", result.in_favour), ("against", result.against), ("not voting", result.abstained))
+    counts = "; ".join(f"{len(names)} {word}" + (f" ({', '.join(names)})" if names else "") for word, names in groups)
+    return f"Tally: {counts}. {verdict}."

@@ -1,0 +1,248 @@
+"""Where a conversation stands: a small state folded from its items, copied when a worker folds ahead of a commit.
+
+Invariant: `advance` is the only writer, and it reads items alone. Deliberately absent: what to do next (`decide`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import assert_never
+from uuid import UUID
+
+from folkmoot.domain import items
+from folkmoot.domain.calls import AskedCall
+from folkmoot.domain.items import Item
+from folkmoot.engine.open_parts import Ballot, Kept, OpenCall, Question, Rejected, Turn
+from folkmoot.engine.repetition import NOTHING_NOTED, Repetition
+from folkmoot.engine.seating import Seating
+
+_A_PERSON = ""  # no participant's name is empty: people are others to every participant
+
+
+@dataclass(slots=True)
+class Protocol:
+    """`next_seat`: index of who speaks next in this round; equal to the number of seats when the round is over."""
+
+    is_opened: bool = False
+    ended: bool = False
+    round: int = 0
+    next_seat: int = 0
+    turn: Turn | None = None
+    asking: Turn | None = None
+    question: Question | None = None
+    ballot: Ballot | None = None
+    anybody_spoke: bool = False
+    passes: int = 0
+    silent_rounds: int = 0
+    settling: bool = False
+    unsettled_rounds: int = 0
+    is_reminded: bool = False
+    rejected: tuple[Rejected, ...] = ()
+    repetition: Repetition = NOTHING_NOTED
+    turns: dict[str, int] = field(default_factory=dict)
+    calls: dict[str, int] = field(default_factory=dict)
+
+    def copy(self) -> Protocol:
+        """A state of its own. Written out, since every commit makes one; all but the two counts are values that never change."""
+        return Protocol(
+            self.is_opened, self.ended, self.round, self.next_seat, self.turn, self.asking, self.question, self.ballot,
+            self.anybody_spoke, self.passes, self.silent_rounds, self.settling, self.unsettled_rounds, self.is_reminded,
+            self.rejected, self.repetition, self.turns.copy(), self.calls.copy(),
+        )  # fmt: skip
+
+    def advance(self, seating: Seating, item: Item) -> None:
+        """Take one more item in."""
+        if item.model_call_id is not None:
+            self._note_reply(item)
+        match item.body:
+            case items.OrchestratorMessage() | items.InjectedSystemMessage():
+                self._note_detail(seating, item)
+            case items.AgentMessage() | items.HumanMessage():
+                self._note_words(item)
+                if isinstance(item.detail, items.TurnEnd):
+                    self.turn = None
+            case items.ToolCall() as call:
+                self._note_call(item, call)
+            case items.ToolResult() as result:
+                self._note_result(item, result)
+            case items.Agree() | items.Disagree() as vote:
+                self._note_vote(item, vote)
+            case items.NoAction():
+                self.passes += 1
+                self.turn = None
+            case items.VoteProposal() as proposal:
+                self._open_ballot(item, _ballot(item, proposal.vote_id, text=proposal.topic, is_solution=False))
+            case items.SolutionProposal(solution_id, solution):
+                self._open_ballot(item, _ballot(item, solution_id, text=solution, is_solution=True))
+            case items.DirectQuestionAsk() as asked:
+                self._open_question(item, asked)
+            case items.DirectQuestionAnswer():
+                self._note_words(item)
+                self._close_question()
+            case items.SystemPrompt() | items.Summary():
+                pass
+            case _:
+                assert_never(item.body)
+
+    def _note_reply(self, item: Item) -> None:
+        """Counts a reply once, by its first item; a ballot's by its vote, or by the item that says there was none."""
+        turn = self.turn
+        if turn is not None:
+            if turn.last_reply != item.model_call_id:
+                self.calls[turn.participant] = self.calls.get(turn.participant, 0) + 1
+                if not isinstance(item.detail, items.TurnEnd):  # else the turn is over anyway
+                    self.turn = replace(turn, replies=turn.replies + 1, last_reply=item.model_call_id)
+            return
+        if isinstance(item.body, items.Agree | items.Disagree):
+            name = item.author.name
+        elif isinstance(item.detail, items.NoVote | items.Abstained):
+            name = item.detail.participant
+        else:
+            return
+        self.calls[name] = self.calls.get(name, 0) + 1
+
+    def _note_words(self, item: Item) -> None:
+        self.anybody_spoke = True
+        if self.rejected:
+            speaker = item.author.name if item.author.kind is items.AuthorKind.AGENT else _A_PERSON
+            since = (Rejected(r.answer_key, r.spoke_since | {speaker}) for r in self.rejected)
+            # two speakers: whoever proposes it again, somebody else has spoken
+            self.rejected = tuple(r for r in since if len(r.spoke_since) < 2 and _A_PERSON not in r.spoke_since)
+
+    def _note_vote(self, item: Item, vote: items.Agree | items.Disagree) -> None:
+        """The first vote of each voter counts."""
+        ballot, name = self.ballot, item.author.name
+        if isinstance(vote, items.Disagree) and vote.reason:
+            self._note_words(item)
+        if ballot is None or vote.associated_id != ballot.ballot_id or any(voter == name for voter, _ in ballot.votes):
+            return
+        self.ballot = replace(ballot, votes=(*ballot.votes, (name, isinstance(vote, items.Agree))))
+
+    def _open_ballot(self, item: Item, ballot: Ballot) -> None:
+        self._note_words(item)
+        self.ballot = ballot
+        self.turn = None
+        self.settling = True
+        self.is_reminded = False
+
+    def _close_ballot(self, seating: Seating, tally: items.Tally) -> None:
+        ballot, self.ballot = self.ballot, None
+        if ballot is None or not ballot.is_solution:
+            return
+        if tally.outcome is items.Outcome.ACCEPTED:
+            self.ended = True
+        else:
+            self.rejected = (*self.rejected, Rejected(seating.answer_key(ballot.text)))
+
+    def is_rejected(self, answer_key: str, proposer: str) -> bool:
+        """Whether this very answer was voted down, and nobody but `proposer` has said anything since."""
+        return any(r.answer_key == answer_key and r.spoke_since <= {proposer} for r in self.rejected)
+
+    def _open_question(self, item: Item, asked: items.DirectQuestionAsk) -> None:
+        self._note_words(item)
+        self.question = Question(asked.question_id, item.author.name, asked.other_agent_name, asked.question)
+        if self.turn is not None:
+            self.turn = replace(_looped(self.turn, item), kept=None, invalid_solutions=0)
+
+    def _close_question(self) -> None:
+        self.question = None
+        self.turn, self.asking = self.asking, None
+        self._close_if_done()
+
+    def _note_call(self, item: Item, call: items.ToolCall) -> None:
+        if self.turn is None:
+            return
+        turn, detail = _looped(self.turn, item), item.detail
+        if isinstance(detail, items.Called) and detail.leaves:
+            asked = AskedCall(call.tool_call_id, call.function_name, call.arguments_json, item.author.name)
+            kept = Kept(detail.then, item.model_call_id) if detail.then else turn.kept
+            opened = (*turn.open_calls, OpenCall(asked, item.model_call_id))
+            self.turn = replace(turn, open_calls=opened, kept=kept, invalid_solutions=0)
+        else:
+            # refused calls precede those that leave: one that comes later is the kept call itself
+            self.turn = replace(turn, kept=None)
+
+    def _note_result(self, item: Item, result: items.ToolResult) -> None:
+        turn = self.turn
+        if turn is None:
+            return
+        closed = next((c for c in turn.open_calls if c.call.call_id == result.tool_call_id), None)
+        if closed is not None:
+            self.repetition = self.repetition.noting(closed.call, result)
+            turn = replace(turn, open_calls=tuple(c for c in turn.open_calls if c is not closed))
+        if isinstance(item.detail, items.InvalidSolution):
+            turn = replace(turn, invalid_solutions=turn.invalid_solutions + 1)
+        elif isinstance(item.detail, items.Terminal):
+            turn = replace(turn, is_terminal=True)
+        self.turn = turn
+        self._close_if_done()
+
+    def _close_if_done(self) -> None:
+        """A turn with a terminal tool's success is over when nothing of its reply is left."""
+        turn = self.turn
+        if turn is not None and turn.is_terminal and not turn.open_calls and turn.kept is None:
+            self.turn = None
+
+    def _note_detail(self, seating: Seating, item: Item) -> None:
+        match item.detail:
+            case items.Floor() as floor:
+                self._give_floor(seating, floor, turn_id=item.turn_id)
+            case items.Task():
+                self.is_opened = True
+            case items.Tally() as tally:
+                self._close_ballot(seating, tally)
+            case items.NoVote(participant=name) if self.ballot is not None:
+                self.ballot = replace(self.ballot, no_votes=(*self.ballot.no_votes, name))
+            case items.Abstained(participant=name) if self.ballot is not None:
+                self.ballot = replace(self.ballot, abstained=(*self.ballot.abstained, name))
+            case items.NoAnswer(closed=closed) if self.question is not None:
+                self.question = replace(self.question, tries=self.question.tries + 1)
+                if closed:
+                    self._close_question()
+            case items.EmptyReply(ends_turn=ends_turn) if self.turn is not None:
+                self.turn = None if ends_turn else replace(self.turn, empty_replies=self.turn.empty_replies + 1)
+            case items.GivenUp():
+                self.turn = None
+            case items.Reminder():
+                self.is_reminded = True
+            case items.StuckWarning(participant=name):
+                self.repetition = self.repetition.warning(name)
+            case items.Ended():
+                self.ended = True
+
+    def _give_floor(self, seating: Seating, floor: items.Floor, *, turn_id: UUID | None) -> None:
+        assert turn_id is not None
+        if floor.question is not None:
+            self.asking, self.turn = self.turn, Turn(turn_id, floor.participant, floor.round, floor.question)
+            return
+        if floor.round > self.round:
+            if self.round:
+                self.silent_rounds = self.silent_rounds + 1 if self.is_round_silent(seating) else 0
+                self.unsettled_rounds = 0 if self.settling else self.unsettled_rounds + 1
+            self.round, self.passes, self.anybody_spoke, self.settling = floor.round, 0, False, False
+        self.turn = Turn(turn_id, floor.participant, floor.round)
+        self.next_seat = seating.seat_after(floor.participant)
+        self.turns[floor.participant] = self.turns.get(floor.participant, 0) + 1
+
+    def is_round_silent(self, seating: Seating) -> bool:
+        """Whether everybody passed in the round under way, and nobody, a person included, said anything."""
+        return self.passes == len(seating.names) and not self.anybody_spoke
+
+
+def _looped(turn: Turn, item: Item) -> Turn:
+    """The turn with a reply that called tools counted once; it was not empty, so that a next empty one is the first."""
+    if turn.last_loop == item.model_call_id:
+        return turn
+    return replace(turn, loops=turn.loops + 1, last_loop=item.model_call_id, empty_replies=0)
+
+
+def _ballot(item: Item, ballot_id: UUID, *, text: str, is_solution: bool) -> Ballot:
+    return Ballot(ballot_id, item.turn_id, item.author.name, text, is_solution)
+
+
+def folded(seating: Seating, conversation: list[Item]) -> Protocol:
+    """The state after all of `conversation`."""
+    protocol = Protocol()
+    for item in conversation:
+        protocol.advance(seating, item)
+    return protocol

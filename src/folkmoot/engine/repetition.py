@@ -1,0 +1,96 @@
+"""Notices participants that go round in circles (F57): the same call and result, the same failing call, two calls in turn.
+
+A value: noting a call gives a new one. Kept bounded: only the newest calls count. Deliberately absent: repeated words,
+which a conversation may well hold, and calls that were refused, since nothing was done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from folkmoot.domain.calls import AskedCall
+from folkmoot.domain.items import ToolResult
+from folkmoot.domain.schemas import canonical, parse_arguments
+
+SAME_CALL_AND_RESULT = 4
+SAME_FAILING_CALL = 3
+PING_PONG = 6
+_KEPT = 32
+
+_Call = tuple[str, str, str]  # participant, function, arguments in canonical form
+_Entry = tuple[_Call, int, bool]  # the call, a hash of its result, whether it failed
+
+
+@dataclass(frozen=True, slots=True)
+class Circle:
+    """What goes round in circles, in words, and who makes the calls."""
+
+    reason: str
+    participants: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """`newest`: the last calls of all. `circle`: what the newest call closes, if it does. `warned`: who was told already."""
+
+    newest: tuple[_Entry, ...] = ()
+    circle: Circle | None = None
+    warned: frozenset[str] = frozenset()
+    since_warning: int = 0
+
+    def noting(self, call: AskedCall, result: ToolResult) -> Repetition:
+        arguments = parse_arguments(call.arguments_json)
+        text = canonical(arguments) if isinstance(arguments, dict) else call.arguments_json
+        entry = ((call.participant, call.name, text), hash(result.result), result.is_error)
+        newest = (*self.newest[1 - _KEPT :], entry)
+        return Repetition(newest, _circle(newest), self.warned, self.since_warning + 1)
+
+    def warning(self, participant: str) -> Repetition:
+        return Repetition(self.newest, self.circle, self.warned | {participant}, 0)
+
+    @property
+    def to_warn(self) -> tuple[str, ...]:
+        """Who goes round in circles and was not told yet."""
+        return tuple(p for p in self.circle.participants if p not in self.warned) if self.circle is not None else ()
+
+    @property
+    def is_stuck(self) -> bool:
+        """All who go round in circles were warned, and are at it again."""
+        return self.circle is not None and self.since_warning > 0 and not self.to_warn
+
+
+NOTHING_NOTED = Repetition()
+
+
+def _circle(newest: Sequence[_Entry]) -> Circle | None:
+    (participant, name, _), _, is_error = newest[-1]
+    own = [entry for entry in newest if entry[0][0] == participant]
+    if is_error and _is_same(own[-SAME_FAILING_CALL:], SAME_FAILING_CALL, with_result=False):
+        return Circle(
+            f"{participant} made the same failing call of {name} {SAME_FAILING_CALL} times in a row", (participant,)
+        )
+    if _is_same(own[-SAME_CALL_AND_RESULT:], SAME_CALL_AND_RESULT, with_result=True):
+        words = f"{participant} made the same call of {name} with the same result {SAME_CALL_AND_RESULT} times in a row"
+        return Circle(words, (participant,))
+    for entries in (newest, own):
+        calls = [entry[0] for entry in entries[-PING_PONG:]]
+        if _alternates(calls):
+            (first, its_call, _), (second, other_call, _) = calls[0], calls[1]
+            words = f"the same two calls alternate ({first}: {its_call}, {second}: {other_call}), {PING_PONG} in a row"
+            return Circle(words, (first,) if first == second else (first, second))
+    return None
+
+
+def _is_same(entries: Sequence[_Entry], count: int, *, with_result: bool) -> bool:
+    """Whether these are `count` times the same call, failing or with the same result."""
+    last = entries[-1]
+    return len(entries) == count and all(
+        e[0] == last[0] and (e[1:] == last[1:] if with_result else e[2]) for e in entries
+    )
+
+
+def _alternates(calls: Sequence[_Call]) -> bool:
+    return (
+        len(calls) == PING_PONG and calls[0] != calls[1] and all(calls[n] == calls[n - 2] for n in range(2, PING_PONG))
+    )

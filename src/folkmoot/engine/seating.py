@@ -1,0 +1,68 @@
+"""A run's definition made ready for the engine, once per run: seats in order, validators, and the tools each is offered."""
+
+from __future__ import annotations
+
+import json
+
+from folkmoot.domain.calls import FunctionTool
+from folkmoot.domain.definitions import Participant, ResolvedInteraction
+from folkmoot.domain.items import Author, AuthorKind
+from folkmoot.domain.model_calls import OfferedTool
+from folkmoot.domain.schemas import Validator, canonical, compile_schema
+from folkmoot.engine import tools_offered
+from folkmoot.kernel.errors import BadDefinition
+
+
+class Seating:
+    """What does not change while a run goes on. `answer_tools` and `ballot_tools` are offered alone and required.
+
+    Raises BadDefinition where a function has a protocol tool's name: which one a model means could not be told.
+    """
+
+    def __init__(self, definition: ResolvedInteraction) -> None:
+        self.definition = definition
+        self.names = tuple(p.name for p in definition.participants)
+        self.participants: dict[str, Participant] = {p.name: p for p in definition.participants}
+        self.authors = {p.name: Author(AuthorKind.AGENT, p.name, p.agent_id) for p in definition.participants}
+        self.solution_schema = json.loads(definition.solution_schema) if definition.solution_schema else None
+        self.solution_validator: Validator | None = (
+            compile_schema(definition.solution_schema) if definition.solution_schema else None
+        )
+        self.functions: dict[str, dict[str, FunctionTool]] = {
+            p.name: {t.name: t for t in p.tools if t.name not in definition.disabled_tools}
+            for p in definition.participants
+        }
+        for name in self.names:
+            for clash in sorted(tools_offered.PROTOCOL & self.functions[name].keys()):
+                raise BadDefinition(
+                    f"The function '{clash}' of participant {name} has the name of a tool of the conversation; rename it."
+                )
+        self.turn_tools: dict[str, tuple[OfferedTool, ...]] = {
+            name: tools_offered.for_turn(
+                definition, name, functions=self.functions[name], solution_schema=self.solution_schema
+            )
+            for name in self.names
+        }
+        self.ballot_tools = tools_offered.BALLOT
+        self.answer_tools = tools_offered.ANSWER
+        self._seats = {name: seat for seat, name in enumerate(self.names)}
+        self._validators: dict[tuple[str, str], Validator] = {}
+
+    def seat_after(self, name: str) -> int:
+        return self._seats[name] + 1
+
+    def voters(self, proposer: str) -> tuple[str, ...]:
+        """Everybody who is asked: all but the proposer, who counts as agreeing."""
+        return tuple(name for name in self.names if name != proposer)
+
+    def validator(self, participant: str, tool: OfferedTool) -> Validator:
+        """The validator of an offered tool's arguments, compiled once per run."""
+        key = (participant, tool.name)
+        found = self._validators.get(key)
+        if found is None:
+            found = self._validators[key] = compile_schema(json.dumps(tool.parameters))
+        return found
+
+    def answer_key(self, solution: str) -> str:
+        """Equal for solutions that are the same answer: under a schema, whatever the spelling of their JSON."""
+        return solution if self.solution_schema is None else canonical(json.loads(solution))

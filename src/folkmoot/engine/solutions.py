@@ -1,0 +1,56 @@
+"""Proposed answers: read from a call, held against the schema, and written as the run's output will carry them.
+
+Deliberately absent: the vote on one (`voting`).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from folkmoot.domain import items
+from folkmoot.domain.schemas import compile_schema, parse_arguments
+from folkmoot.engine import instructions
+from folkmoot.engine.protocol import Protocol
+from folkmoot.engine.seating import Seating
+from folkmoot.engine.tools_offered import PROPOSE
+
+_FREE = '{"type": "string", "minLength": 1}'
+_CALL = '{"type": "object", "additionalProperties": false, "required": ["solution"], "properties": {"solution": %s}}'
+
+
+def proposed(
+    seating: Seating, protocol: Protocol, call: items.ProtocolCall, *, proposer: str
+) -> tuple[str, str | None]:
+    """The answer that a call proposes, and why it does not stand, as a sentence; null where it does."""
+    arguments = parse_arguments(call.arguments_json)
+    if isinstance(arguments, str):
+        return "", f"The arguments of {PROPOSE} do not parse: {arguments}"
+    faults = compile_schema(_CALL % (_FREE if seating.solution_validator is None else "true")).faults(arguments)
+    if faults:
+        return "", f"The arguments of {PROPOSE} do not fit: {'; '.join(faults)}. Call it again with arguments that do."
+    value, faults = _fitting(seating, arguments["solution"])
+    if faults:
+        return "", f"The solution does not fit its schema: {'; '.join(faults)}. Propose one that does."
+    text = solution_text(seating, value)
+    if protocol.is_rejected(seating.answer_key(text), proposer):
+        return text, instructions.SAME_ANSWER
+    return text, None
+
+
+def _fitting(seating: Seating, value: Any) -> tuple[Any, tuple[str, ...]]:
+    """The value with its faults. An object that came as text, as some models send it, is read (B33)."""
+    validator = seating.solution_validator
+    faults = validator.faults(value) if validator is not None else ()
+    if validator is not None and faults and isinstance(value, str) and value.strip():
+        inner = parse_arguments(value)
+        if isinstance(inner, dict) and not validator.faults(inner):
+            return inner, ()
+    return value, faults
+
+
+def solution_text(seating: Seating, value: Any) -> str:
+    """A solution as the item and the output carry it: JSON text under a schema, else the text itself."""
+    if seating.solution_validator is None:
+        return str(value)
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,64 @@
+"""The steps that a conversation can need next. Each has a key that depends on items and facts alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from folkmoot.domain.calls import AskedCall, FunctionTool
+from folkmoot.domain.items import Item
+from folkmoot.domain.model_calls import OfferedTool, Purpose
+from folkmoot.domain.run_status import RunStatus
+
+
+@dataclass(frozen=True, slots=True)
+class AskModel:
+    """Ask a participant's model. `subject`: the ballot or question it is about. `attempt` from 1; `try_number`: of a ballot or answer.
+
+    `not_before`: Unix seconds by the database's clock (null: now). `turn` and `call` count the participant's from 1.
+    """
+
+    key: str
+    participant: str
+    purpose: Purpose
+    turn_id: UUID | None
+    offered: tuple[OfferedTool, ...]
+    required: bool
+    instruction: str | None
+    turn: int
+    call: int
+    attempt: int = 1
+    not_before: float | None = None
+    subject: UUID | None = None
+    try_number: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RunCall:
+    """Make a tool call that leaves the process; it is recorded as begun first."""
+
+    key: str
+    call: AskedCall
+    tool: FunctionTool
+    turn_id: UUID
+    model_call_id: UUID | None
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How the run ends; written with the items that lead to it."""
+
+    status: RunStatus
+    output: str | None = None
+    failure: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Something decided without I/O: items to append, and perhaps the end. Folding them in changes what comes next."""
+
+    items: tuple[Item, ...]
+    end: End | None = None
+
+
+Step = AskModel | RunCall | Record

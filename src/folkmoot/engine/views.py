@@ -1,0 +1,241 @@
+"""What each participant sees: its own words and calls as its own, everybody else's words under their names.
+
+Views only grow. Sealed ballots are a matter of view: an open ballot's votes, and what was said beside them, are in nobody's
+until the tally. A call and its result enter together; what fell between them comes after. Other participants' tool calls are
+never shown (B35), nor are floors, questions and warnings that are meant for somebody else.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import assert_never
+
+from folkmoot.domain import items
+from folkmoot.domain.items import Item
+from folkmoot.domain.model_calls import Entry, OtherText, OwnCall, OwnText, SystemText
+from folkmoot.domain.participant_names import name_key
+from folkmoot.engine.tools_offered import AGREE, ANSWER_NAME, ASK, CALL_VOTE, DISAGREE, PASS, PROPOSE
+
+
+class View:
+    """One participant's view. `entries` only grows; `held` waits for the task, or behind a call without a result."""
+
+    __slots__ = ("_calls", "_holds", "_question", "_results", "entries", "held")
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.held: list[Entry] = []
+        self._holds = True  # until the task
+        self._calls: list[Item] = []
+        self._results: dict[str, items.ToolResult] = {}
+        self._question: Item | None = None
+
+    def instruct(self, text: str) -> None:
+        """What the participant was given; it stands first, also before what people said before the run began."""
+        if text.strip():
+            self.entries.append(SystemText(text))
+
+    def open(self, task: Entry) -> None:
+        self.entries.append(task)
+        self._release()
+
+    def show(self, entry: Entry) -> None:
+        (self.held if self._holds else self.entries).append(entry)
+
+    def call(self, item: Item) -> None:
+        self._calls.append(item)
+        self._holds = True
+
+    def is_waiting_for(self, body: items.ToolResult) -> bool:
+        return any(isinstance(c.body, items.ToolCall) and c.body.tool_call_id == body.tool_call_id for c in self._calls)
+
+    def result(self, body: items.ToolResult) -> None:
+        """Once the last open call has its result, all enter, in the order of the calls."""
+        self._results[body.tool_call_id] = body
+        if len(self._results) < len(self._calls):
+            return
+        for item in self._calls:
+            made = item.body
+            assert isinstance(made, items.ToolCall)
+            result = self._results[made.tool_call_id]
+            self.entries.append(
+                OwnCall(
+                    made.tool_call_id,
+                    made.function_name,
+                    made.arguments_json,
+                    result.result,
+                    result.is_error,
+                    item.model_call_id,
+                )
+            )
+        self._calls, self._results = [], {}
+        self._release()
+
+    def ask(self, item: Item) -> None:
+        self._question = item
+        self._holds = True
+
+    @property
+    def has_asked(self) -> bool:
+        """Whether a question of the participant's own has no answer yet."""
+        return self._question is not None
+
+    def answered(self, result: str, *, is_error: bool) -> None:
+        item, self._question = self._question, None
+        if item is not None:
+            body = item.body
+            assert isinstance(body, items.DirectQuestionAsk)
+            arguments = {"participant": body.other_agent_name, "question": body.question}
+            self.entries.append(own_call(item, ASK, arguments, result, is_error=is_error))
+            self._release()
+
+    def _release(self) -> None:
+        if not self._calls and self._question is None:
+            self._holds = False
+            self.entries += self.held
+            self.held = []
+
+
+def own_call(item: Item, name: str, arguments: Mapping[str, object], result: str, *, is_error: bool = False) -> OwnCall:
+    """A protocol call as its author sees it: restored from its typed item."""
+    return OwnCall(
+        str(item.item_id), name, json.dumps(arguments, ensure_ascii=False), result, is_error, item.model_call_id
+    )
+
+
+class Views:
+    """The views of all participants, fed item by item in the order of their sequence."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.of: dict[str, View] = {name: View() for name in names}
+        self._keys = {name_key(name) for name in self.of}
+        self._sealed: list[Item] = []
+
+    def add(self, item: Item) -> None:
+        match item.body:
+            case items.OrchestratorMessage(message) | items.InjectedSystemMessage(message):
+                self._orchestrator(message, item.detail)
+            case items.AgentMessage(message):
+                if isinstance(item.detail, items.Balloted):
+                    self._sealed.append(item)
+                else:
+                    self._words(item, message)
+            case items.HumanMessage(message):
+                self._all(OtherText(self._person(item.author.name), message))
+            case items.ToolCall():
+                self.of[item.author.name].call(item)
+            case items.ToolResult() as result:
+                for view in self.of.values():
+                    if view.is_waiting_for(result):
+                        view.result(result)
+            case items.Agree() | items.Disagree():
+                self._sealed.append(item)
+            case items.SystemPrompt(prompt):
+                assert isinstance(item.detail, items.Prompted)
+                self.of[item.detail.participant].instruct(prompt)
+            case items.NoAction():
+                name = item.author.name
+                self._say(name, own=own_call(item, PASS, {}, "You passed."), others=OtherText(None, f"{name} passes."))
+            case items.VoteProposal() | items.SolutionProposal() as proposal:
+                self._proposal(item, proposal)
+            case items.DirectQuestionAsk() as asked:
+                self._ask(item, asked)
+            case items.DirectQuestionAnswer(_, answer):
+                self._answer(item, answer)
+            case items.Summary():
+                pass
+            case _:
+                assert_never(item.body)
+
+    def _words(self, item: Item, message: str) -> None:
+        name = item.author.name
+        self._say(name, own=OwnText(message, item.model_call_id), others=OtherText(name, message))
+
+    def _person(self, name: str) -> str:
+        """A person's name as the participants read it: one who is called like a participant does not speak as it."""
+        return f"{name} (a person)" if name_key(name) in self._keys else name
+
+    def _proposal(self, item: Item, body: items.VoteProposal | items.SolutionProposal) -> None:
+        name, result = item.author.name, "It is put to the vote."
+        if isinstance(body, items.VoteProposal):
+            own = own_call(item, CALL_VOTE, {"topic": body.topic}, result)
+            words = f"I put this to the vote: {body.topic}"
+        else:
+            own = own_call(item, PROPOSE, {"solution": _value(body.solution)}, result)
+            words = f"I propose this answer: {body.solution}"
+        self._say(name, own=own, others=OtherText(name, words))
+
+    def _ask(self, item: Item, body: items.DirectQuestionAsk) -> None:
+        name = item.author.name
+        for other, view in self.of.items():
+            if other == name:
+                view.ask(item)
+            else:
+                view.show(OtherText(name, f"I ask {body.other_agent_name}: {body.question}"))
+
+    def _answer(self, item: Item, answer: str) -> None:
+        name = item.author.name
+        for other, view in self.of.items():
+            if other == name:
+                view.show(own_call(item, ANSWER_NAME, {"text": answer}, "Your answer was given."))
+            elif view.has_asked:
+                view.answered(f"{name} answers: {answer}", is_error=False)
+            else:
+                view.show(OtherText(name, answer))
+
+    def _orchestrator(self, message: str, detail: items.Detail | None) -> None:
+        entry = OtherText(None, message)
+        match detail:
+            case items.Floor(participant=name, question=None):
+                self.of[name].show(entry)
+            case items.StuckWarning(participant=name) | items.EmptyReply(participant=name, ends_turn=False):
+                self.of[name].show(entry)
+            case items.Task():
+                for view in self.of.values():
+                    view.open(entry)
+            case items.NoAnswer(closed=True):
+                for view in self.of.values():
+                    if view.has_asked:
+                        view.answered(message, is_error=True)
+                    else:
+                        view.show(entry)
+            case items.Tally():
+                self._unseal()
+                self._all(entry)
+            case items.Floor() | items.NoAnswer() | items.NoVote() | items.Abstained():
+                pass  # the asked participant's own last word says it; a ballot's come out with its tally
+            case _:
+                self._all(entry)
+
+    def _unseal(self) -> None:
+        for item in self._sealed:
+            name = item.author.name
+            if isinstance(item.body, items.AgentMessage):
+                self._words(item, item.body.message)
+            elif isinstance(item.body, items.Disagree):
+                reason = item.body.reason
+                own = own_call(item, DISAGREE, {"reason": reason}, "Your vote was counted.")
+                words = f"I disagree: {reason}" if reason else "I disagree."
+                self._say(name, own=own, others=OtherText(name, words))
+            else:
+                own = own_call(item, AGREE, {}, "Your vote was counted.")
+                self._say(name, own=own, others=OtherText(name, "I agree."))
+        self._sealed = []
+
+    def _say(self, name: str, *, own: Entry, others: Entry) -> None:
+        for other, view in self.of.items():
+            view.show(own if other == name else others)
+
+    def _all(self, entry: Entry) -> None:
+        for view in self.of.values():
+            view.show(entry)
+
+
+def _value(text: str) -> object:
+    """A solution as it was given to the call: JSON where it is, else the text."""
+    try:
+        value: object = json.loads(text)
+    except ValueError:
+        return text
+    return value if isinstance(value, dict | list) else text

@@ -1,0 +1,372 @@
+"""Drives one claimed run: read, decide, perform, commit, again, until it ends or is handed back.
+
+One transaction per outcome: what the outcome adds is firm; what the engine decides from it (the next floor, the next model
+call's row, the end) is soft, and is decided again if others wrote in between. No row touched: the claim is no more, and
+everything is dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from folkmoot.domain.items import EndReason, Item
+from folkmoot.domain.model_calls import WAITED_OUT, ModelCallFact, ModelFailure, ModelReply, Replay
+from folkmoot.domain.runs import ClaimedRun, Facts
+from folkmoot.engine import decide, record
+from folkmoot.engine.protocol import Protocol
+from folkmoot.engine.step import AskModel, End, Record, RunCall, Step
+from folkmoot.kernel import fault_points
+from folkmoot.kernel.errors import LeaseLost
+from folkmoot.runtime import perform
+from folkmoot.runtime.options import backoff_seconds
+from folkmoot.runtime.transcript import Transcript
+from folkmoot.runtime.workshop import DatabaseClock, Workshop
+from folkmoot.store import appends, runs
+from folkmoot.store.appends import Append, HandBack, ModelCallBegun, ModelCallEnded
+
+
+class StepFault(Exception):
+    """A step raised what it should have returned: a fault of ours or of an adapter, never the database's."""
+
+
+@dataclass(slots=True)
+class Plan:
+    """What was decided from a state: items and perhaps the end (soft), then the steps to perform. `protocol`: the state after them."""
+
+    items: list[Item]
+    end: End | None
+    steps: tuple[Step, ...]
+    protocol: Protocol
+    wake_at: float | None = None
+    begun: list[ModelCallBegun] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Firm:
+    """An outcome to commit whatever came between."""
+
+    items: list[Item] = field(default_factory=list)
+    model_calls_ended: list[ModelCallEnded] = field(default_factory=list)
+
+
+class Drive:
+    """One claim of one run. `nudge` makes it look at its signals; `drain` lets it go at the next step boundary.
+
+    `is_apart`: the run is a suspect in a process of its own; it is handed back after the first step that it came through.
+    """
+
+    def __init__(
+        self,
+        workshop: Workshop,
+        claimed: ClaimedRun,
+        *,
+        stopped_by: str | None,
+        driver_errors: int,
+        is_apart: bool = False,
+    ) -> None:
+        self.claim = claimed.claim
+        self.signal_number = claimed.signal_number
+        self._workshop = workshop
+        self._claimed = claimed
+        self._driver_errors = driver_errors
+        self._is_apart = is_apart
+        self._stopped_by = stopped_by
+        self._clock = DatabaseClock(claimed.now)
+        self._transcript = Transcript(claimed.claim, claimed.last_sequence)
+        self._under_way: dict[str, asyncio.Task[None]] = {}
+        self._asking: dict[str, tuple[AskModel, UUID]] = {}
+        self._unsent: list[UUID] = []  # model calls whose rows are written, or may be, and which were not sent yet
+        self._inbox: asyncio.Queue[perform.Performed | Exception | None] = asyncio.Queue()
+        self._is_draining = False
+        self._is_over = False
+        self._has_written = False
+        self._wake_at: float | None = None
+
+    @property
+    def driver_errors(self) -> int:
+        """Unexpected errors in a row, up to this claim's first item."""
+        return 0 if self._has_written else self._driver_errors
+
+    def nudge(self) -> None:
+        self._inbox.put_nowait(None)
+
+    def drain(self) -> None:
+        self._is_draining = True
+        self.nudge()
+
+    async def run(self) -> None:
+        """Until the run has ended or is handed back.
+
+        Raises LeaseLost where the claim is no more, or the worker's own deadline has passed; whoever is still its holder
+        then gives it back by `parting`.
+        """
+        timer: asyncio.TimerHandle | None = None
+        try:
+            fault_points.reach("after_claim")
+            async with self._workshop.database.reader() as reader:
+                await self._transcript.load(reader)
+            await self._commit(Firm(model_calls_ended=self._transcript.lose_calls()))
+            while not self._is_over:
+                timer = self._set_timer(timer)
+                event = await self._inbox.get()
+                if isinstance(event, Exception):
+                    raise event
+                await (self._look() if event is None else self._take(event))
+            fault_points.reach("before_release")
+        finally:
+            if timer is not None:
+                timer.cancel()
+            await self._cancel_all()
+
+    def parting(self, *, ready_in_seconds: float = 0.0, driver_errors: int | None = None) -> Append:
+        """What gives the run back after `run` has raised. Model calls that were under way count as lost."""
+        lost = [self._transcript.lost_call(step, call_id, is_firm=True) for step, call_id in self._asking.values()]
+        return Append(
+            self.claim, self.signal_number, hand_back=HandBack(ready_in_seconds), driver_errors=driver_errors, model_calls_ended=lost,
+            model_calls_voided=self._unsent,
+        )  # fmt: skip
+
+    async def fail(self, words: str) -> None:
+        """End the run for a fault of ours, closing what is open; also one that could not even be read."""
+        new_id, protocol = self._workshop.new_id, self._transcript.protocol
+        while True:
+            closed = decide.ending(protocol, EndReason.FAILURE, words, new_id=new_id, facts=self._facts())
+            assert closed.end is not None
+            append = Append(
+                self.claim, self.signal_number, closed.items, end=_end(closed.end), model_calls_voided=self._unsent,
+                model_calls_ended=[self._transcript.lost_call(*asked, is_firm=False) for asked in self._asking.values()],
+            )  # fmt: skip
+            append.calls_asked, append.calls_ended = self._transcript.call_changes(closed.items, 0)
+            appended = await self._workshop.appender.append(append)
+            if appended.is_whole:
+                return
+            self.signal_number = appended.signal_number
+
+    # deciding
+
+    def _facts(self) -> Facts:
+        now = datetime.fromtimestamp(self._clock.now_timestamp(), UTC)
+        return self._transcript.facts(now, work_deadline=self._claimed.work_deadline, stopped_by=self._stopped_by)
+
+    def _decide(self, ahead: Protocol) -> Plan:
+        """What follows from a state, as far as no I/O is needed. `ahead` is taken over and folded on."""
+        facts, seating = self._facts(), self._transcript.seating
+        plan = Plan([], None, (), ahead)
+        while True:
+            steps = decide.next_steps(seating, ahead, facts, self._workshop.new_id)
+            first = steps[0] if steps else None
+            if not isinstance(first, Record):
+                plan.steps = steps
+                break
+            plan.items += first.items
+            for item in first.items:
+                ahead.advance(seating, item)
+            if first.end is not None:
+                plan.end = first.end
+                break
+        self._plan_model_calls(plan)
+        return plan
+
+    def _plan_model_calls(self, plan: Plan) -> None:
+        """A row for each model call that begins now; the time of the next one that has to wait."""
+        for step in plan.steps:
+            if not isinstance(step, AskModel) or step.key in self._under_way:
+                continue
+            if step.not_before is not None and step.not_before > self._clock.now_timestamp():
+                plan.wake_at = min(plan.wake_at or step.not_before, step.not_before)
+                continue
+            model = self._transcript.seating.participants[step.participant].model
+            call_id = self._workshop.new_id()
+            plan.begun.append(
+                ModelCallBegun(call_id, step.turn_id, step.key, step.participant, model.provider, model.model_name)
+            )
+
+    # committing
+
+    @property
+    def _lets_go(self) -> bool:
+        """Whether nothing more is begun. A stop is carried out even so."""
+        return (self._is_draining or (self._is_apart and self._has_written)) and self._stopped_by is None
+
+    async def _commit(self, firm: Firm) -> None:
+        """Commit an outcome with what follows from it, and start what can go on; again while others write in between."""
+        while not self._is_over:
+            if self._lets_go:
+                return await self._let_go(firm)
+            ahead = self._transcript.protocol.copy()
+            for item in firm.items:
+                ahead.advance(self._transcript.seating, item)
+            plan = self._decide(ahead)
+            is_whole = await self._append_plan(firm, plan)
+            firm = Firm()
+            if self._is_over or self._lets_go:
+                continue
+            if is_whole and await self._start(plan):
+                return
+
+    async def _append_plan(self, firm: Firm, plan: Plan) -> bool:
+        """Whether all of it was written. Nothing to write counts as written."""
+        new = [*firm.items, *plan.items]
+        if not (new or firm.model_calls_ended or plan.begun or plan.end):
+            return True
+        ended = list(firm.model_calls_ended)
+        if plan.end is not None:
+            ended += [self._transcript.lost_call(*asked, is_firm=False) for asked in self._asking.values()]
+        append = Append(
+            self.claim, self.signal_number, new, len(firm.items), _end(plan.end) if plan.end else None,
+            driver_errors=0 if new and self.driver_errors else None, model_calls_begun=plan.begun, model_calls_ended=ended,
+        )  # fmt: skip
+        if new:
+            append.calls_asked, append.calls_ended = self._transcript.call_changes(new, len(firm.items))
+        self._unsent = [begun.model_call_id for begun in plan.begun]
+        is_whole = await self._append(append, ahead=plan.protocol)
+        if not is_whole:
+            self._unsent = []
+        self._is_over = is_whole and plan.end is not None
+        return is_whole
+
+    async def _append(self, append: Append, *, ahead: Protocol | None = None) -> bool:
+        """Commit, and take in what was written: by others in between, then by us. Whether the soft part was."""
+        appended = await self._workshop.appender.append(append)
+        self._clock.set(appended.now)
+        await self._read_on(appended.before)
+        self.signal_number, self._stopped_by = appended.signal_number, appended.stopped_by
+        if self._transcript.take(append, is_whole=appended.is_whole, ahead=ahead):
+            self._has_written = True
+            self._workshop.watched.appended(self.claim.run_id, self._transcript.sequence)
+        return appended.is_whole
+
+    async def _read_on(self, upto: int) -> None:
+        if upto > self._transcript.sequence:
+            async with self._workshop.database.reader() as reader:
+                await self._transcript.read_on(reader, upto=upto)
+
+    async def _let_go(self, firm: Firm) -> None:
+        """Commit what came in, begin nothing, and hand the run back when nothing is under way."""
+        self._wake_at = None
+        back = None if self._under_way else HandBack()
+        if back is not None or self._unsent or firm.items or firm.model_calls_ended:
+            append = Append(
+                self.claim, self.signal_number, firm.items, len(firm.items), hand_back=back,
+                model_calls_ended=firm.model_calls_ended, model_calls_voided=self._unsent,
+            )  # fmt: skip
+            append.calls_asked, append.calls_ended = self._transcript.call_changes(firm.items, len(firm.items))
+            await self._append(append)
+            self._unsent = []
+        self._is_over = back is not None
+
+    # performing
+
+    async def _start(self, plan: Plan) -> bool:
+        """Start the steps that are not under way. False: others wrote before a call could begin; decide again."""
+        self._wake_at = plan.wake_at
+        calls = [step for step in plan.steps if isinstance(step, RunCall) and step.key not in self._under_way]
+        if (plan.begun or calls) and not self._workshop.may_act():
+            raise LeaseLost("The worker's lease was not renewed in time; nothing is begun under it.")
+        by_key = {step.key: step for step in plan.steps if isinstance(step, AskModel)}
+        for begun in plan.begun:
+            step = by_key[begun.step_key]
+            self._asking[step.key] = (step, begun.model_call_id)
+            request = self._transcript.request(step)
+            work = perform.ask(
+                self._workshop, self.claim.run_id, step, request=request, model_call_id=begun.model_call_id
+            )
+            self._spawn(step.key, work)
+        self._unsent = []
+        return await self._begin_calls(calls) if calls else True
+
+    async def _begin_calls(self, calls: list[RunCall]) -> bool:
+        """Record the calls as begun, in a commit of its own just before they are sent."""
+        ids = [UUID(step.call.call_id) for step in calls]
+        if not await self._append(Append(self.claim, self.signal_number, calls_begun=ids)):
+            return False
+        for step in calls:
+            self._spawn(step.key, perform.call(self._workshop, self.claim.run_id, step))
+        return True
+
+    def _spawn(self, key: str, work: Coroutine[Any, Any, perform.Performed]) -> None:
+        self._under_way[key] = asyncio.create_task(self._performed(work))
+
+    async def _performed(self, work: Coroutine[Any, Any, perform.Performed]) -> None:
+        try:
+            self._inbox.put_nowait(await work)
+        except LeaseLost as lost:
+            self._inbox.put_nowait(lost)
+        except Exception as error:
+            fault = StepFault(f"{type(error).__name__}: {error}")
+            fault.__cause__ = error
+            self._inbox.put_nowait(fault)
+
+    async def _take(self, done: perform.Performed) -> None:
+        """Record a step's outcome."""
+        self._under_way.pop(done.step.key, None)
+        seating, protocol, new_id = self._transcript.seating, self._transcript.protocol, self._workshop.new_id
+        if isinstance(done, perform.Called):
+            made = record.items_of_result(seating, protocol, done.step, result=done.result, new_id=new_id)
+            return await self._commit(Firm(made))
+        step, call_id, outcome = done.step, done.model_call_id, done.outcome
+        self._asking.pop(step.key, None)
+        if isinstance(outcome, ModelFailure):
+            return await self._commit(Firm(model_calls_ended=[self._failed(step, call_id, outcome)]))
+        made = record.items_of_reply(seating, protocol, step, reply=outcome, model_call_id=call_id, new_id=new_id)
+        await self._commit(Firm(made, [self._answered(step, call_id, outcome)]))
+
+    def _answered(self, step: AskModel, call_id: UUID, reply: ModelReply) -> ModelCallEnded:
+        model = self._transcript.seating.participants[step.participant].model
+        replay = Replay(model.provider, model.model_name, reply.replay) if reply.replay is not None else None
+        self._transcript.note_reply(step.key, call_id, replay)
+        return ModelCallEnded(call_id, reply.usage, reply.replay, reply.service_tier)
+
+    def _failed(self, step: AskModel, call_id: UUID, failure: ModelFailure) -> ModelCallEnded:
+        wait: float | None = None
+        if failure.failure in WAITED_OUT:
+            wait = backoff_seconds(self._workshop.options, step.attempt, self._workshop.chance())
+            wait = max(wait, failure.retry_after_seconds or 0.0)
+        not_before = self._clock.now_timestamp() + wait if wait is not None else None
+        self._transcript.note_failure(ModelCallFact(call_id, step.key, failure.failure, failure.message, not_before))
+        return ModelCallEnded(
+            call_id, failure.usage, error_class=failure.failure.value, error_message=failure.message, wait_seconds=wait
+        )
+
+    # waiting
+
+    async def _look(self) -> None:
+        """Something happened outside, or time has come: read the signals, and decide again."""
+        async with self._workshop.database.reader() as reader:
+            signals = await runs.signals(reader, self.claim)
+        if signals is None:
+            raise LeaseLost(f"Another claim of run {self.claim.run_id} exists.")
+        self._clock.set(signals.now)
+        await self._read_on(signals.last_sequence)
+        self.signal_number, self._stopped_by = signals.signal_number, signals.stopped_by
+        await self._commit(Firm())
+
+    def _set_timer(self, timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
+        """Wake at the time limit, or when a model may be asked again."""
+        if timer is not None:
+            timer.cancel()
+        deadline = self._claimed.work_deadline
+        due = [t for t in (self._wake_at, deadline.timestamp() if deadline else None) if t is not None]
+        if not due or self._lets_go:
+            return None
+        delay = max(0.0, min(due) - self._clock.now_timestamp()) + 0.001
+        return asyncio.get_running_loop().call_later(delay, self.nudge)
+
+    async def _cancel_all(self) -> None:
+        tasks = list(self._under_way.values())
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            with suppress(asyncio.CancelledError):
+                await task
+        self._under_way = {}
+
+
+def _end(end: End) -> appends.End:
+    return appends.End(end.status, end.output, end.failure)

@@ -1,0 +1,63 @@
+"""Performs one step: the only I/O of a drive. Returns a value, also for failure; raises only when it is cancelled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from folkmoot.domain.calls import CallResult
+from folkmoot.domain.model_calls import FailureClass, ModelFailure, ModelReply, ModelRequest
+from folkmoot.engine.step import AskModel, RunCall
+from folkmoot.kernel import fault_points
+from folkmoot.kernel.errors import FolkmootError, LeaseLost
+from folkmoot.runtime.workshop import Workshop
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The outcome of a model call."""
+
+    step: AskModel
+    model_call_id: UUID
+    outcome: ModelReply | ModelFailure
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """The outcome of a tool call."""
+
+    step: RunCall
+    result: CallResult
+
+
+Performed = Asked | Called
+
+
+async def ask(workshop: Workshop, run_id: UUID, step: AskModel, *, request: ModelRequest, model_call_id: UUID) -> Asked:
+    """Ask a participant's model once."""
+    if not workshop.may_act():
+        raise LeaseLost("The worker's lease was not renewed in time; no model is called under it.")
+    fault_points.reach("before_model_call")
+    reply = workshop.watched.reply(
+        run_id, model_call_id=model_call_id, step_key=step.key, participant=step.participant, attempt=step.attempt
+    )
+    try:
+        outcome = await workshop.models.adapter_of(request.model).ask(request, reply.add)
+    except FolkmootError as error:
+        outcome = ModelFailure(FailureClass.INVALID_REQUEST, str(error))
+    finally:
+        reply.flush()
+    fault_points.reach("after_model_call")
+    return Asked(step, model_call_id, outcome)
+
+
+async def call(workshop: Workshop, run_id: UUID, step: RunCall) -> Called:
+    """Make a tool call that is recorded as begun."""
+    if not workshop.may_act():
+        raise LeaseLost("The worker's lease was not renewed in time; no tool is called under it.")
+    fault_points.reach("before_call")
+    result = await workshop.functions.call(
+        step.tool, step.call.arguments_json, call_id=step.call.call_id, run_id=run_id
+    )
+    fault_points.reach("after_call")
+    return Called(step, result)

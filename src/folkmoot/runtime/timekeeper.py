@@ -1,0 +1,90 @@
+"""The sweep: lost leases, poisonous runs, time limits. Any worker can run it; an advisory lock lets one do so at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+from uuid import UUID
+
+from folkmoot.domain import items
+from folkmoot.domain.items import ORCHESTRATOR, Item
+from folkmoot.engine.calls import UNKNOWN
+from folkmoot.kernel.errors import FolkmootError
+from folkmoot.kernel.ids import NewId
+from folkmoot.runtime.options import WorkerOptions
+from folkmoot.store import conversations, idempotency, runs, workers
+from folkmoot.store.database import FAILURES, Database, Writer, try_lock
+
+_log = logging.getLogger("folkmoot.timekeeper")
+_SWEEP_LOCK = 0x666F6C6C
+_JITTER = 0.2
+_POISONOUS = (
+    "The run took its worker down {limit} times while it ran apart from others, and is not tried again. Its last items show what "
+    "it was about to do; look at the tool or model it was calling."
+)
+
+
+class Timekeeper:
+    """`tell` hears what the sweep found, in the form of a notification, as if another process had told it."""
+
+    def __init__(
+        self,
+        database: Database,
+        options: WorkerOptions,
+        chance: Callable[[], float],
+        new_id: NewId,
+        tell: Callable[[dict[str, Any]], None],
+    ) -> None:
+        self._database = database
+        self._options = options
+        self._chance = chance
+        self._new_id = new_id
+        self._tell = tell
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._sweep_on())
+
+    async def _sweep_on(self) -> None:
+        while True:
+            try:
+                await self.sweep()
+            except (FolkmootError, *FAILURES) as error:
+                _log.warning("The sweep failed, and will be tried again: %s", error)
+            await asyncio.sleep(self._options.sweep_seconds * (1 + _JITTER * (2 * self._chance() - 1)))
+
+    async def sweep(self) -> None:
+        """One sweep, unless another process is at it."""
+        async with self._database.writer() as writer:
+            if not await try_lock(writer, _SWEEP_LOCK):
+                return
+            taken = await workers.take_from_lost(writer)
+            for tenant_id, run_id in await workers.poisonous(writer, limit=self._options.poison_limit):
+                await self._fail_poisonous(writer, tenant_id, run_id)
+            overdue = await runs.overdue(writer)
+            await idempotency.forget_old(writer)
+        if taken:
+            self._tell({"to": "workers"})
+        for run_id in overdue:
+            self._tell({"to": "run", "run": str(run_id)})
+
+    async def _fail_poisonous(self, writer: Writer, tenant_id: UUID, run_id: UUID) -> None:
+        """Nobody drives such a run any more: its open calls are closed here, and it is told why it ends."""
+        reason = _POISONOUS.format(limit=self._options.poison_limit)
+        closing: list[Item] = []
+        for call_id, has_begun in (await conversations.open_calls(writer, tenant_id, run_id=run_id)).items():
+            text = UNKNOWN if has_begun else "This call has no result: the run has ended."
+            result = items.ToolResult(call_id, text, True, len(text.encode()))
+            closing.append(Item(self._new_id(), ORCHESTRATOR, result, items.UnknownOutcome() if has_begun else None))
+        end = items.Ended(items.EndReason.FAILURE)
+        closing.append(Item(self._new_id(), ORCHESTRATOR, items.OrchestratorMessage(reason), end))
+        await workers.fail_poisonous(writer, tenant_id, run_id=run_id, closing=closing, reason=reason)
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task

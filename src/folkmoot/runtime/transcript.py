@@ -1,0 +1,191 @@
+"""A claim's copy of its run: the conversation folded into the protocol and every view, and the facts beside the items.
+
+Read from the database at a claim and where others wrote; carried on by what this worker appends. Deliberately absent:
+decisions (`engine`) and commits (`drive`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from folkmoot.domain import items
+from folkmoot.domain.calls import CallFact, CallState
+from folkmoot.domain.items import Item
+from folkmoot.domain.model_calls import FailureClass, ModelCallFact, ModelRequest, Replay, Usage
+from folkmoot.domain.runs import Claim, Facts
+from folkmoot.domain.schemas import canonical, parse_arguments
+from folkmoot.engine import estimates
+from folkmoot.engine.protocol import Protocol
+from folkmoot.engine.seating import Seating
+from folkmoot.engine.step import AskModel
+from folkmoot.engine.views import Views
+from folkmoot.runtime.digest import digest
+from folkmoot.store import conversations, runs
+from folkmoot.store.appends import Append, CallAsked, CallEnded, ModelCallEnded
+from folkmoot.store.database import Reader
+
+_PAGE = 500
+_LOST_WORDS = "The worker that made this call is gone; its reply was not read."
+
+
+class Transcript:
+    """`sequence`: of the last item in the copy. Before `load` there is an empty protocol, and nothing else."""
+
+    seating: Seating
+    views: Views
+
+    def __init__(self, claim: Claim, sequence: int) -> None:
+        self.protocol = Protocol()
+        self.sequence = 0
+        self._upto = sequence
+        self._claim = claim
+        self._model_calls: dict[str, tuple[ModelCallFact, ...]] = {}
+        self._calls: dict[str, CallFact] = {}
+        self._replays: dict[UUID, Replay] = {}
+
+    async def load(self, reader: Reader) -> None:
+        """Everything up to the claim. Nobody else writes facts while the claim holds."""
+        tenant_id, run_id = self._claim.tenant_id, self._claim.run_id
+        self.seating = Seating(await runs.resolved(reader, tenant_id, run_id=run_id))
+        self.views = Views(self.seating.names)
+        if not self._upto:
+            return
+        while self.sequence < self._upto:
+            await self.read_on(reader, upto=min(self.sequence + _PAGE, self._upto))
+        for fact in await conversations.unsettled_model_calls(reader, tenant_id, run_id=run_id):
+            self.note_failure(fact)
+        self._replays = await conversations.replays(reader, tenant_id, run_id=run_id)
+        begun = await conversations.open_calls(reader, tenant_id, run_id=run_id)
+        self._calls = {call_id: self._fact_of(call_id, has_begun=b) for call_id, b in begun.items()}
+
+    async def read_on(self, reader: Reader, *, upto: int) -> None:
+        """Take in the items up to the one with sequence `upto`, which others wrote."""
+        tenant_id, run_id = self._claim.tenant_id, self._claim.run_id
+        page = await conversations.items_between(reader, tenant_id, run_id=run_id, after=self.sequence, upto=upto)
+        self._publish([stored.item for stored in page])
+        self.sequence = upto
+
+    def take(self, append: Append, *, is_whole: bool, ahead: Protocol | None) -> int:
+        """Take in what was written of an append, all of it or its firm part; the number of its items.
+
+        `ahead`: the protocol after all of it, where it has been folded already.
+        """
+        written = append.items if is_whole else append.items[: append.firm]
+        if is_whole and ahead is not None:
+            self.protocol = ahead
+            for item in written:
+                self.views.add(item)
+        else:
+            self._publish(written)
+        self.sequence += len(written)
+        for asked in append.calls_asked:
+            if not (is_whole and asked.closed_as):
+                self._calls[str(asked.call_id)] = CallFact(str(asked.call_id), CallState.ASKED)
+        for ended in append.calls_ended:
+            if is_whole or ended.is_firm:
+                self._calls.pop(str(ended.call_id), None)
+        if is_whole:
+            for call_id in append.calls_begun:
+                self._calls[str(call_id)] = CallFact(str(call_id), CallState.BEGUN)
+        return len(written)
+
+    def _publish(self, new: Sequence[Item]) -> None:
+        for item in new:
+            self.protocol.advance(self.seating, item)
+            self.views.add(item)
+
+    # the facts beside the items
+
+    def facts(self, now: datetime, *, work_deadline: datetime | None, stopped_by: str | None) -> Facts:
+        return Facts(now, work_deadline, stopped_by, self._model_calls, self._calls)
+
+    def note_failure(self, fact: ModelCallFact) -> None:
+        self._model_calls[fact.step_key] = (*self._model_calls.get(fact.step_key, ()), fact)
+
+    def note_reply(self, step_key: str, call_id: UUID, replay: Replay | None) -> None:
+        self._model_calls.pop(step_key, None)
+        if replay is not None:
+            self._replays[call_id] = replay
+
+    def lose_calls(self) -> list[ModelCallEnded]:
+        """Model calls of former claims that have no end: their replies are lost, and count as calls."""
+        ended: list[ModelCallEnded] = []
+        for key, facts in self._model_calls.items():
+            for fact in facts:
+                if fact.failure is None:
+                    usage = estimates.usage_of_lost(self.views.of[self._participant_of(key)].entries, None)
+                    ended.append(_lost(fact.model_call_id, usage, is_firm=True))
+            self._model_calls[key] = tuple(
+                ModelCallFact(f.model_call_id, key, FailureClass.LOST, _LOST_WORDS) if f.failure is None else f
+                for f in facts
+            )
+        return ended
+
+    def lost_call(self, step: AskModel, call_id: UUID, *, is_firm: bool) -> ModelCallEnded:
+        """A model call under way whose reply will not be read."""
+        usage = estimates.usage_of_lost(self.views.of[step.participant].entries, step.instruction)
+        return _lost(call_id, usage, is_firm=is_firm)
+
+    def _participant_of(self, step_key: str) -> str:
+        if step_key.startswith("ballot:"):
+            return step_key.split(":", 2)[2].rsplit(":", 1)[0]
+        return self.protocol.turn.participant if self.protocol.turn else self.seating.names[0]
+
+    def _fact_of(self, call_id: str, *, has_begun: bool) -> CallFact:
+        """A call that began under a former claim is lost, but for an idempotent one, which is simply made again."""
+        turn = self.protocol.turn
+        is_idempotent = False
+        for open_call in turn.open_calls if turn else ():
+            if open_call.call.call_id == call_id:
+                tool = self.seating.functions[open_call.call.participant].get(open_call.call.name)
+                is_idempotent = tool is not None and (tool.is_idempotent or tool.is_read_only)
+        return CallFact(
+            call_id, CallState.BEGUN if has_begun else CallState.ASKED, lost=has_begun and not is_idempotent
+        )
+
+    def call_changes(self, new: Sequence[Item], firm: int) -> tuple[list[CallAsked], list[CallEnded]]:
+        """Tool calls that these items ask for and close, for the facts beside them. The first `firm` items are firm."""
+        asked: dict[str, CallAsked] = {}
+        ended: list[CallEnded] = []
+        for n, item in enumerate(new, 1):
+            body, detail = item.body, item.detail
+            if isinstance(body, items.ToolCall) and isinstance(detail, items.Called) and detail.leaves:
+                final = digest(canonical(parse_arguments(body.arguments_json)))
+                asked[body.tool_call_id] = CallAsked(
+                    UUID(body.tool_call_id), item.model_call_id, body.function_name, final
+                )
+            elif isinstance(body, items.ToolResult):
+                outcome = _outcome(body, detail)
+                if body.tool_call_id in self._calls:
+                    ended.append(CallEnded(UUID(body.tool_call_id), outcome, is_firm=n <= firm))
+                elif (open_call := asked.get(body.tool_call_id)) is not None:
+                    asked[body.tool_call_id] = CallAsked(
+                        open_call.call_id,
+                        open_call.model_call_id,
+                        open_call.operation,
+                        open_call.arguments_hash,
+                        outcome,
+                    )
+        return list(asked.values()), ended
+
+    def request(self, step: AskModel) -> ModelRequest:
+        participant = self.seating.participants[step.participant]
+        view = self.views.of[step.participant].entries
+        return ModelRequest(
+            participant.model, participant.sampling, step.participant, view, len(view), step.instruction, step.offered, step.required,
+            step.purpose, step.turn, step.call, step.attempt, self._replays,
+        )  # fmt: skip
+
+
+def _outcome(body: items.ToolResult, detail: items.Detail | None) -> str:
+    if isinstance(detail, items.UnknownOutcome):
+        return "unknown"
+    return "error" if body.is_error else "done"
+
+
+def _lost(call_id: UUID, usage: Usage, *, is_firm: bool) -> ModelCallEnded:
+    return ModelCallEnded(
+        call_id, usage, error_class=FailureClass.LOST.value, error_message=_LOST_WORDS, is_firm=is_firm
+    )

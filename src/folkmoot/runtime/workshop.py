@@ -1,0 +1,61 @@
+"""What every drive of a worker shares: the database, the appender, the models, the functions, the lease, the listeners."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID
+
+from folkmoot.domain.calls import CallResult, FunctionTool
+from folkmoot.domain.model_calls import Model, ModelChoice
+from folkmoot.kernel.ids import NewId
+from folkmoot.runtime.options import WorkerOptions
+from folkmoot.runtime.watched import Watched
+from folkmoot.store.appends import Appender
+from folkmoot.store.database import Database
+
+
+class Models(Protocol):
+    """Gives the adapter of a model; raises ModelUnavailable with what to do."""
+
+    def adapter_of(self, choice: ModelChoice) -> Model: ...
+
+
+class Functions(Protocol):
+    """Makes a call of an operator's function. Never raises for what the function does."""
+
+    async def call(self, tool: FunctionTool, arguments_json: str, *, call_id: str, run_id: UUID) -> CallResult: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """`may_act`: whether the worker's lease still allows a side effect to begin. `chance`: from 0 to 1."""
+
+    database: Database
+    appender: Appender
+    models: Models
+    functions: Functions
+    watched: Watched
+    new_id: NewId
+    options: WorkerOptions
+    may_act: Callable[[], bool]
+    chance: Callable[[], float] = random.random
+
+
+@dataclass(slots=True)
+class DatabaseClock:
+    """The database's time, carried on by this machine's monotonic clock between two looks."""
+
+    now_at_mark: datetime
+    mark: float = field(default_factory=time.monotonic)
+
+    def set(self, now: datetime) -> None:
+        self.now_at_mark = now
+        self.mark = time.monotonic()
+
+    def now_timestamp(self) -> float:
+        return self.now_at_mark.timestamp() + time.monotonic() - self.mark

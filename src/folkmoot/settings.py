@@ -1,0 +1,129 @@
+"""Every setting, read from the environment once, with its name, meaning and default. docs/settings.md lists them; a test holds the two together.
+
+Deliberately absent: anything that acts on a setting. Only `bootstrap` imports this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from folkmoot.kernel.errors import BadInput
+
+PREFIX = "FOLKMOOT_"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """`name` without the prefix. `default` as it would be written in the environment; '' where there is none."""
+
+    name: str
+    meaning: str
+    default: str = ""
+
+
+SETTINGS = (
+    Setting(
+        "DATABASE_URL",
+        "A PostgreSQL server (16 or later) to use in place of the embedded one, as postgresql://user:password@host/database.",
+    ),
+    Setting(
+        "DATA_DIR",
+        "Where the embedded database and the local model are kept. Default: /var/lib/folkmoot for root, else ~/.local/share/folkmoot.",
+    ),
+    Setting("HOST", "The address that the API listens on.", "127.0.0.1"),
+    Setting("PORT", "The port that the API listens on.", "8080"),
+    Setting(
+        "MODEL", "A model to use in place of every agent's own in `folkmoot run` and `folkmoot demo`, as provider:name."
+    ),
+    Setting(
+        "FUNCTIONS",
+        "Python files whose functions agents may call, beside those found by entry point; separated by colons.",
+    ),
+    Setting("LEASE_SECONDS", "How long a worker's lease lasts without a ping.", "60"),
+    Setting("PING_SECONDS", "How often a worker pings.", "10"),
+    Setting("SWEEP_SECONDS", "How often lost leases and time limits are looked for, with 20 % jitter.", "10"),
+    Setting("POLL_SECONDS", "How often a worker looks for runs when no notification comes.", "5"),
+    Setting("DRAIN_SECONDS", "How long a stopping worker lets steps under way go on.", "120"),
+    Setting("SLOTS", "How many runs a worker drives at once.", "200"),
+    Setting("POISON_LIMIT", "After how many crashes while apart a run is Failed.", "3"),
+    Setting(
+        "RETRY_SECONDS",
+        "The longest wait before a failed model call is asked a second time; it doubles with each further one, up to 100.",
+        "1",
+    ),
+    Setting("LOG_LEVEL", "debug, info, warning or error.", "warning"),
+    Setting(
+        "FAULT",
+        "For tests: breaks the process at a named point, as point:action[:nth], action being exit, raise or freeze=seconds.",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings as values. Durations in seconds."""
+
+    database_url: str | None
+    data_dir: Path | None
+    host: str
+    port: int
+    model: str | None
+    functions: tuple[Path, ...]
+    lease_seconds: float
+    ping_seconds: float
+    sweep_seconds: float
+    poll_seconds: float
+    drain_seconds: float
+    slots: int
+    poison_limit: int
+    retry_seconds: float
+    log_level: str
+    fault: str | None
+
+
+def read(environment: Mapping[str, str]) -> Settings:
+    """The settings of an environment; raises BadInput that names the variable that cannot be read."""
+    known = {PREFIX + s.name for s in SETTINGS} | {PREFIX + "TEST_DATABASE_URL"}
+    unknown = sorted(name for name in environment if name.startswith(PREFIX) and name not in known)
+    if unknown:
+        raise BadInput(f"There is no setting {', '.join(unknown)}. docs/settings.md lists those there are.")
+    text = {s.name: environment.get(PREFIX + s.name, "") or s.default for s in SETTINGS}
+
+    def number(name: str, *, least: float, most: float = 1e9) -> float:
+        try:
+            value = float(text[name])
+        except ValueError:
+            value = float("nan")
+        if not least <= value <= most:
+            raise BadInput(f"{PREFIX}{name} is '{text[name][:50]}'; it must be a number from {least:g} to {most:.0f}.")
+        return value
+
+    def whole(name: str, *, least: int, most: int = 1_000_000) -> int:
+        value = number(name, least=least, most=most)
+        if value != int(value):
+            raise BadInput(f"{PREFIX}{name} is '{text[name][:50]}'; it must be a whole number.")
+        return int(value)
+
+    level = text["LOG_LEVEL"].lower()
+    if level not in ("debug", "info", "warning", "error"):
+        raise BadInput(f"{PREFIX}LOG_LEVEL is '{level[:50]}'; it must be debug, info, warning or error.")
+    return Settings(
+        database_url=text["DATABASE_URL"] or None,
+        data_dir=Path(text["DATA_DIR"]).expanduser() if text["DATA_DIR"] else None,
+        host=text["HOST"],
+        port=whole("PORT", least=0, most=65535),
+        model=text["MODEL"] or None,
+        functions=tuple(Path(part) for part in text["FUNCTIONS"].split(":") if part),
+        lease_seconds=number("LEASE_SECONDS", least=0.5),
+        ping_seconds=number("PING_SECONDS", least=0.05),
+        sweep_seconds=number("SWEEP_SECONDS", least=0.05),
+        poll_seconds=number("POLL_SECONDS", least=0.05),
+        drain_seconds=number("DRAIN_SECONDS", least=0),
+        slots=whole("SLOTS", least=1),
+        poison_limit=whole("POISON_LIMIT", least=1),
+        retry_seconds=number("RETRY_SECONDS", least=0.001, most=100),
+        log_level=level,
+        fault=text["FAULT"] or None,
+    )
