@@ -268,6 +268,7 @@ def test_the_forms_of_rfc_3339_are_read(text: str, read: str) -> None:
         ("0000-01-01T00:00:00Z", "no such time"),
         ("0001-01-01T00:00:00+01:00", "no such time"),
         ("9999-12-31T23:59:60Z", "no such time"),
+        ("9999-12-31T23:59:59.9999999Z", "no such time"),
     ],
 )
 def test_what_is_no_time_is_refused(value: object, told: str) -> None:
@@ -277,13 +278,13 @@ def test_what_is_no_time_is_refused(value: object, told: str) -> None:
 # Timespans
 
 
-@given(st.timedeltas(min_value=timedelta(0), max_value=timedelta(days=9_999_999)))
+@given(st.timedeltas(min_value=timedelta(0), max_value=timedelta(days=999_999)))
 def test_a_timespan_comes_back_the_same(span: timedelta) -> None:
     """README.md: `[d.]hh:mm:ss[.fffffff]`."""
     assert TIMESPAN.validate_python(json.loads(TIMESPAN.dump_json(span))) == span
 
 
-@given(st.from_regex(r"\A([0-9]{1,7}\.)?([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,7})?\Z"))
+@given(st.from_regex(r"\A([0-9]{1,6}\.)?([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,7})?\Z"))
 def test_every_text_of_the_pattern_is_read_and_settles(text: str) -> None:
     span = TIMESPAN.validate_python(text)
     assert TIMESPAN.validate_python(print_timespan(span)) == span
@@ -321,6 +322,7 @@ def test_a_negative_timespan_is_refused_with_its_place(value: object) -> None:
         "5:00:00",
         "00:05",
         "00:05:00\n",
+        "1000000.00:00:00",
         "\u0660\u0660:\u0660\u0665:\u0660\u0660",
         300,
         True,

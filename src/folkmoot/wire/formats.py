@@ -32,7 +32,7 @@ _DATETIME = re.compile(
     r"(?P<offset>[Zz]|[+-][0-9]{2}:[0-9]{2})?"
 )
 _TIMESPAN = re.compile(
-    r"(?:(?P<days>[0-9]{1,7})\.)?(?P<hours>[01][0-9]|2[0-3]):(?P<minutes>[0-5][0-9]):(?P<seconds>[0-5][0-9])"
+    r"(?:(?P<days>[0-9]{1,6})\.)?(?P<hours>[01][0-9]|2[0-3]):(?P<minutes>[0-5][0-9]):(?P<seconds>[0-5][0-9])"
     r"(?:\.(?P<fraction>[0-9]{1,7}))?"
 )
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -71,7 +71,10 @@ def _datetime_from(match: re.Match[str]) -> datetime:
         if (moment.hour, moment.minute) != (23, 59):
             raise ValueError
         return moment + timedelta(seconds=1)
-    return moment + timedelta(microseconds=_microseconds(match["fraction"]))
+    moment += timedelta(microseconds=_microseconds(match["fraction"]))
+    if moment.replace(tzinfo=None) == datetime.max:  # the database's driver takes this one for infinity
+        raise ValueError
+    return moment
 
 
 def _zone_from(offset: str) -> timezone:
@@ -92,7 +95,7 @@ def print_datetime(value: datetime) -> str:
 
 
 def parse_timespan(value: object) -> timedelta:
-    """Read `[d.]hh:mm:ss[.fffffff]`; the seventh fractional digit is cut off."""
+    """Read `[d.]hh:mm:ss[.fffffff]`, of at most 999,999 days: any deadline is then a time. The seventh fractional digit is cut off."""
     if isinstance(value, timedelta):
         if value < timedelta(0):
             raise _negative()
@@ -101,7 +104,9 @@ def parse_timespan(value: object) -> timedelta:
         raise _negative()
     match = _TIMESPAN.fullmatch(value) if isinstance(value, str) else None
     if match is None:
-        raise PydanticCustomError("timespan_format", "A timespan is written as hh:mm:ss, with days as 5.00:00:00.")
+        raise PydanticCustomError(
+            "timespan_format", "A timespan is written as hh:mm:ss, with up to 999,999 days as 5.00:00:00."
+        )
     return timedelta(
         days=int(match["days"] or 0),
         hours=int(match["hours"]),
@@ -149,7 +154,7 @@ Timespan = Annotated[
     WithJsonSchema(
         {
             "type": "string",
-            "pattern": r"^([0-9]{1,7}\.)?([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,7})?$",
+            "pattern": r"^([0-9]{1,6}\.)?([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,7})?$",
             "examples": ["00:05:00", "5.00:00:00"],
         }
     ),

@@ -1,0 +1,186 @@
+"""Agents, AI models and interactions: by name below their namespace, by id at the top. Each kind has the same routes.
+
+Annotations are evaluated when a route is made, for the bodies' types differ by kind; so no `from __future__ import annotations`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Path, Query, Response
+
+from folkmoot.api.bodies import KeyedRoute
+from folkmoot.api.doors import Caller, Doorway
+from folkmoot.api.mapping import agents, ai_models, interactions
+from folkmoot.api.mapping.cursors import name_cursor, number_cursor, read_name_cursor, read_number_cursor
+from folkmoot.api.paging import DEFAULT_LIMIT, Limit, cut
+from folkmoot.api.problems import responses
+from folkmoot.domain.definitions import DefinitionKind, Reference, StoredVersion
+from folkmoot.services import definitions
+from folkmoot.store.definitions import Outcome
+from folkmoot.wire import definitions as wire
+
+router = APIRouter(tags=["definitions"], route_class=KeyedRoute)
+
+Number = Annotated[int, Path(ge=1, le=2**31 - 1, description="The version's number.")]
+Version = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="A version's number; the newest if left out.")]
+After = Annotated[str | None, Query(max_length=2000, description="What the page before gave as `next`.")]
+_READ = responses(401, 404, 422, 503)
+_WRITE = responses(400, 401, 413, 415, 422, 503)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What one kind of definition needs: its path, its wire shapes, and how to map them."""
+
+    kind: DefinitionKind
+    path: str
+    noun: str
+    create: Any
+    add: Any
+    shown: Any
+    page: Any
+    version_page: Any
+    to_domain: Callable[[Any], Any]
+    of_definition: Callable[[StoredVersion, UUID], Any]
+    of_version: Callable[[StoredVersion], Any]
+
+
+def by_name(namespace_name: str, name: str) -> Reference:
+    return Reference(name, namespace_name)
+
+
+def by_id(definition_id: UUID) -> Reference:
+    return Reference(definition_id=definition_id)
+
+
+def add_writing(k: Kind) -> None:
+    """Create, and put by name."""
+    collection = f"/namespaces/{{namespace_name}}/{k.path}"
+
+    @router.post(
+        collection, status_code=201, response_model=k.shown, responses=_WRITE | responses(409), name=f"create_{k.noun}"
+    )
+    async def create(doors: Doorway, caller: Caller, namespace_name: str, body: k.create) -> Any:  # type: ignore[name-defined]
+        """Create a definition with its first version; one of this name must not be there yet."""
+        made = await definitions.publish(
+            doors.database, caller, namespace=namespace_name, name=body.name, version=k.to_domain(body.version), new_id=doors.new_id,
+            only_if_new=True,
+        )  # fmt: skip
+        return k.of_definition(made.stored, caller.tenant_id)
+
+    made_new: dict[int | str, Any] = {201: {"model": k.shown, "description": "It is new."}}
+
+    @router.put(
+        f"{collection}/by-name/{{name}}", response_model=k.shown, responses=_WRITE | made_new, name=f"put_{k.noun}"
+    )
+    async def put(
+        doors: Doorway, caller: Caller, namespace_name: str, name: str, body: k.add, response: Response  # type: ignore[name-defined]
+    ) -> Any:  # fmt: skip
+        """Create the definition, or add a version; one that is the same as the newest adds nothing."""
+        made = await definitions.publish(
+            doors.database, caller, namespace=namespace_name, name=name, version=k.to_domain(body), new_id=doors.new_id
+        )  # fmt: skip
+        response.status_code = 201 if made.outcome is Outcome.CREATED else 200
+        return k.of_definition(made.stored, caller.tenant_id)
+
+
+def add_listing(k: Kind) -> None:
+    @router.get(
+        f"/namespaces/{{namespace_name}}/{k.path}", response_model=k.page, responses=_READ, name=f"list_{k.noun}s"
+    )
+    async def list_all(
+        doors: Doorway,
+        caller: Caller,
+        namespace_name: str,
+        limit: Limit = DEFAULT_LIMIT,
+        after: After = None,
+    ) -> Any:
+        """The definitions of a namespace by name, each with its newest version."""
+        rows = await definitions.page(
+            doors.database,
+            caller,
+            kind=k.kind,
+            namespace=namespace_name,
+            after=read_name_cursor(after),
+            limit=limit + 1,
+        )
+        found, following = cut(rows, limit, lambda stored: name_cursor(stored.definition.name))
+        return k.page(items=tuple(k.of_definition(stored, caller.tenant_id) for stored in found), next=following)
+
+
+def add_addressed(k: Kind, path: str, *, reference: Any, suffix: str) -> None:
+    """What a single definition offers, addressed as `reference` says: a dependency that makes it of the path's parameters."""
+    addressed = Annotated[Reference, reference]
+
+    @router.get(path, response_model=k.shown, responses=_READ, name=f"get_{k.noun}_{suffix}")
+    async def get(doors: Doorway, caller: Caller, which: addressed, version: Version = None) -> Any:
+        """The definition with its newest version, or with the one that is asked for."""
+        found = await definitions.get(doors.database, caller, kind=k.kind, reference=_at(which, version))
+        return k.of_definition(found, caller.tenant_id)
+
+    @router.delete(path, status_code=204, responses=_READ, name=f"delete_{k.noun}_{suffix}")
+    async def delete(doors: Doorway, caller: Caller, which: addressed) -> None:
+        """Hide the definition from everything new; runs that used it keep their versions."""
+        await definitions.delete(doors.database, caller, kind=k.kind, reference=which)
+
+    @router.get(
+        f"{path}/versions", response_model=k.version_page, responses=_READ, name=f"list_{k.noun}_versions_{suffix}"
+    )
+    async def versions(
+        doors: Doorway, caller: Caller, which: addressed, limit: Limit = DEFAULT_LIMIT, after: After = None
+    ) -> Any:  # fmt: skip
+        """Its versions, the newest first."""
+        rows = await definitions.versions(
+            doors.database, caller, kind=k.kind, reference=which, before=read_number_cursor(after), limit=limit + 1
+        )
+        found, following = cut(rows, limit, lambda stored: number_cursor(stored.number))
+        return k.version_page(items=tuple(k.of_version(stored) for stored in found), next=following)
+
+    for word, is_disabled in (("disable", True), ("enable", False)):
+        _add_disabling(k, path, addressed, word=word, is_disabled=is_disabled, suffix=suffix)
+
+
+def _add_disabling(k: Kind, path: str, addressed: Any, *, word: str, is_disabled: bool, suffix: str) -> None:
+    @router.post(
+        f"{path}/versions/{{number}}/{word}", response_model=k.shown, responses=_READ, name=f"{word}_{k.noun}_{suffix}"
+    )
+    async def disable(doors: Doorway, caller: Caller, which: addressed, number: Number) -> Any:
+        """A disabled version is used for nothing new; runs already started go on."""
+        found = await definitions.set_disabled(
+            doors.database, caller, kind=k.kind, reference=_at(which, number), is_disabled=is_disabled
+        )
+        return k.of_definition(found, caller.tenant_id)
+
+
+def _at(which: Reference, version: int | None) -> Reference:
+    return Reference(which.name, which.namespace, which.definition_id, version)
+
+
+KINDS = (
+    Kind(
+        DefinitionKind.AGENT, "agents", "agent", wire.AgentRequest, wire.AgentVersionRequest, wire.Agent, wire.AgentPage,
+        wire.AgentVersionPage, agents.version_of, agents.agent, agents.version,
+    ),
+    Kind(
+        DefinitionKind.AI_MODEL, "ai-models", "ai_model", wire.AiModelRequest, wire.AiModelVersionRequest, wire.AiModel,
+        wire.AiModelPage, wire.AiModelVersionPage, ai_models.version_of, ai_models.model, ai_models.version,
+    ),
+    Kind(
+        DefinitionKind.INTERACTION, "interactions", "interaction", wire.InteractionRequest, wire.RoundRobinInteractionVersionRequest,
+        wire.Interaction, wire.InteractionPage, wire.RoundRobinInteractionVersionPage, interactions.version_of, interactions.interaction,
+        interactions.version,
+    ),
+)  # fmt: skip
+
+for _kind in KINDS:
+    add_writing(_kind)
+    add_listing(_kind)
+    add_addressed(
+        _kind,
+        f"/namespaces/{{namespace_name}}/{_kind.path}/by-name/{{name}}",
+        reference=Depends(by_name),
+        suffix="by_name",
+    )
+    add_addressed(_kind, f"/{_kind.path}/by-id/{{definition_id}}", reference=Depends(by_id), suffix="by_id")

@@ -1,0 +1,113 @@
+"""A run's events as SSE. Only `item` events have an id, their sequence, so `Last-Event-ID` resumes without loss or repeat.
+
+A client that goes away cancels nothing but its own stream; one that takes nothing for STALLED_SECONDS is left. Where the
+database cannot be reached the stream ends without `end`, and the client comes back. Deliberately absent: what the events are
+(`services.events`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from pydantic import BaseModel
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from folkmoot.api.mapping import items as item_mapping
+from folkmoot.api.mapping import runs as run_mapping
+from folkmoot.domain.items import StoredItem
+from folkmoot.domain.runs import Run
+from folkmoot.kernel.errors import NotFound, Unreachable
+from folkmoot.services.events import Delta, Ended, Event, Heartbeat, UsageSnapshot
+from folkmoot.wire.events import DeltaEvent, EndEvent, StatusEvent, UsageEvent
+
+STALLED_SECONDS = 30.0
+_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # the second keeps nginx from gathering events
+# No ends of lines in this format, and left alone by JSON; but many clients part lines there.
+_SEPARATORS = re.compile("[\x85\u2028\u2029]")
+_log = logging.getLogger("folkmoot.api.stream")
+
+
+class EventStream(Response):
+    """Sends events as they come, and closes their source when the client has left."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, content: AsyncGenerator[Event, None], status_code: int = 200) -> None:
+        self.status_code = status_code
+        self.background = None
+        self.init_headers(_HEADERS)
+        self._events = content
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        tasks = asyncio.create_task(self._send_all(send)), asyncio.create_task(_has_left(receive))
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _send_all(self, send: Send) -> None:
+        try:
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            async with aclosing(self._events) as events:
+                try:
+                    async for event in events:
+                        await _send(send, written(event))
+                except (Unreachable, NotFound) as error:
+                    _log.info("An event stream ends early: %s", error)
+            await _send(send, b"", more=False)
+        except TimeoutError:
+            _log.info("An event stream is closed: its reader took nothing for %s s.", STALLED_SECONDS)
+
+
+async def _send(send: Send, body: bytes, *, more: bool = True) -> None:
+    """Raises TimeoutError where the reader takes nothing for STALLED_SECONDS."""
+    async with asyncio.timeout(STALLED_SECONDS):
+        await send({"type": "http.response.body", "body": body, "more_body": more})
+
+
+async def _has_left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def written(event: Event) -> bytes:
+    """An event in the form of the stream: its data is JSON on one line."""
+    if isinstance(event, StoredItem):
+        return _framed("item", item_mapping.conversation_item(event), sequence=event.sequence)
+    if isinstance(event, Delta):
+        delta = DeltaEvent(
+            step=event.step, model_call_id=event.model_call_id, participant=event.participant, attempt=event.attempt,
+            offset=event.offset, text=event.text,
+        )  # fmt: skip
+        return _framed("delta", delta)
+    if isinstance(event, Run):
+        return _framed("status", _status(event))
+    if isinstance(event, UsageSnapshot):
+        return _framed("usage", UsageEvent(token_usage=run_mapping.token_usage(event.calls)))
+    if isinstance(event, Ended):
+        return _framed("end", _end(event.run))
+    assert isinstance(event, Heartbeat)
+    return b": still here\n\n"
+
+
+def _framed(name: str, data: BaseModel, *, sequence: int | None = None) -> bytes:
+    mark = f"id: {sequence}\n" if sequence is not None else ""
+    text = _SEPARATORS.sub(lambda found: f"\\u{ord(found.group()):04x}", data.model_dump_json(by_alias=True))
+    return f"event: {name}\n{mark}data: {text}\n\n".encode()
+
+
+def _status(run: Run) -> StatusEvent:
+    return StatusEvent(status=run_mapping.status_of(run), hostname=run.hostname, date_runner_claimed=run.claimed_at)
+
+
+def _end(run: Run) -> EndEvent:
+    return EndEvent(status=run_mapping.status_of(run), output=run.output, failure_details=run.failure_details)
