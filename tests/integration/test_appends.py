@@ -41,8 +41,10 @@ def without(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Takes a guard out of the append's statement."""
 
     def take_out(guard: str, instead: str = "") -> None:
-        assert guard in appends._TEXT
-        monkeypatch.setattr(appends, "_TEXT", appends._TEXT.replace(guard, instead))
+        for statement in ("_WHOLE", "_LEAN"):
+            text = getattr(appends, statement)
+            assert guard in text
+            monkeypatch.setattr(appends, statement, text.replace(guard, instead))
 
     return take_out
 

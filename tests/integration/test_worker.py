@@ -23,7 +23,7 @@ from folkmoot.runtime.transcript import Transcript
 from folkmoot.runtime.worker import Worker
 from folkmoot.store import runs
 from folkmoot.store.appends import Append
-from folkmoot.store.database import Database
+from folkmoot.store.database import Database, Listener
 from folkmoot.tools.functions import CallContext, FunctionTools, function_tool
 
 PANEL: dict[str, Any] = {
@@ -36,7 +36,6 @@ PANEL: dict[str, Any] = {
     ]
 }  # fmt: skip
 PANEL_SETTINGS = {"is_voting_allowed": True, "is_solution_proposal_allowed": True, "maximum_rounds": 3}
-TELL_RUN = "run"
 
 
 @pytest.fixture(autouse=True)
@@ -333,6 +332,71 @@ async def test_suspect_goes_on_beside_others_once_it_came_through_a_step(databas
     calls = await panels.rows_of(database, started, "model_call")
     assert Counter((c["participant"], c["voided_at"] is None) for c in calls)["Ann", True] == 1
     assert all(c["error_class"] is None for c in calls)
+
+
+async def test_suspect_finishes_what_is_under_way_before_it_is_handed_back(database: Database, new_id: NewId) -> None:
+    """A call beside the first one that came through is not cut off: its outcome would be unknown for nothing."""
+    shop, model = Shop(), Listening()
+    model.held["Ann"] = asyncio.Event()
+    read = {"name": "read", "arguments": {"text": "a"}}
+    started = await panels.start(database, new_id, shop.interaction(new_id, [read, PAY]))
+    async with crew(database, new_id, model=model, functions=shop.functions) as first:
+        await until(lambda: model.asked == ["Ann"])
+        first.worker.drain()
+        model.held["Ann"].set()
+        await asyncio.wait_for(first.task, 20)
+    await panels.execute(database, "update process set is_suspect = true")
+
+    async def is_read() -> bool:
+        return any(call["outcome"] for call in await panels.rows_of(database, started, "call"))
+
+    async with crew(database, new_id, functions=shop.functions, is_apart=True) as apart:
+        await until(is_read)
+        shop.gate.set()
+        await asyncio.wait_for(apart.task, 20)
+    assert results(await gapless(database, started)) == [("read", "read a"), ("pay", "paid 1")]
+    row = await panels.row_of(database, started)
+    assert (row["status"], row["worker_id"], row["is_suspect"]) == ("Running", None, False)
+
+
+async def test_watcher_is_told_that_a_lost_reply_is_void(database: Database, new_id: NewId) -> None:
+    """F02: a reader who saw partial text gets an event of a higher attempt of the same step, from its beginning."""
+
+    class Halting(Listening):
+        async def ask(self, request: Any, on_text: Any) -> Any:
+            if on_text is not None:
+                on_text("I have")
+            return await super().ask(request, on_text)
+
+    heard: list[dict[str, Any]] = []
+    listener = Listener(database, heard.append)
+    await listener.start()
+    model = Halting()
+    model.held["Ann"] = asyncio.Event()
+    started = await panels.start(database, new_id)
+
+    def is_watching(made: Crew) -> bool:
+        made.tell({"to": "watch", "run": str(started.run_id)})
+        return made.worker._workshop.watched.is_watched(started.run_id)
+
+    def texts_of(attempt: int) -> list[tuple[int, str]]:
+        return [(m["offset"], m["text"]) for m in heard if m.get("attempt") == attempt and m["participant"] == "Ann"]
+
+    await panels.execute(database, "update process set ready_at = ready_at + interval '1 hour'")
+    async with crew(database, new_id, model=model, drain_seconds=0.1, slots=1) as first:
+        await until(lambda: is_watching(first))
+        await panels.execute(database, "update process set ready_at = folkmoot_now()")
+        first.tell({"to": "workers"})
+        await until(lambda: model.asked == ["Ann"])
+        async with crew(database, new_id) as second:
+            await until(lambda: is_watching(second))
+            first.worker.drain()
+            await until(ended(database, started))
+            await until(lambda: len(texts_of(2)) >= 2)
+    assert texts_of(1)[-1] == (0, "I have") and texts_of(2)[0] == (0, "")
+    steps = {message["step"] for message in heard if message.get("participant") == "Ann"}
+    assert len(steps) == 1
+    await listener.close()
 
 
 # faults of ours, and of the database

@@ -6,6 +6,7 @@ import importlib.util
 import inspect
 import logging
 import os
+import random
 import secrets
 import sys
 import time
@@ -54,7 +55,8 @@ def read_key(name: str) -> str | None:
 
 
 def make_new_id() -> NewId:
-    return id_source(lambda: time.time_ns() // 1_000_000, secrets.randbits)
+    # seeded by the system, and then cheap: ids must differ, and need not be secret
+    return id_source(lambda: time.time_ns() // 1_000_000, random.Random(os.urandom(32)).getrandbits)
 
 
 @dataclass(slots=True)

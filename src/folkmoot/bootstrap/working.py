@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import socket
@@ -62,11 +63,19 @@ async def open_worker(
         installation.database, appender, installation.models, _Functions(installation.functions), watched, installation.new_id,
         worker_options(installation.settings), lambda: True,
     )  # fmt: skip
+    _quiet_collector()
     identity = Identity(socket.gethostname(), os.getpid(), __version__, is_apart, worker_id)
     try:
         yield Worker(workshop, identity, apart_command=None if is_apart else _APART_COMMAND)
     finally:
         await appender.close()
+
+
+def _quiet_collector() -> None:
+    """A worker makes many small things that die young: what is there by now is no garbage, and looking for cycles can wait."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 100)
 
 
 @contextmanager

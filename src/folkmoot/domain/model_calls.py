@@ -190,9 +190,12 @@ OnText = Callable[[str], None]
 
 
 class Model(Protocol):
-    """A provider's adapter. It never retries and never raises for what a provider does: it returns a ModelFailure."""
+    """A provider's adapter. It never retries and never raises for what a provider does: it returns a ModelFailure.
 
-    async def ask(self, request: ModelRequest, on_text: OnText) -> ModelReply | ModelFailure: ...
+    `on_text` is called with each piece of the reply's text as it comes; null: nobody reads along, and the reply may come whole.
+    """
+
+    async def ask(self, request: ModelRequest, on_text: OnText | None) -> ModelReply | ModelFailure: ...
 
     async def close(self) -> None: ...
 

@@ -39,7 +39,7 @@ class LocalModel:
         self._engines: dict[tuple[Path, int], Any] = {}
         self._queue = ThreadPoolExecutor(max_workers=1, thread_name_prefix="local-model")
 
-    async def ask(self, request: ModelRequest, on_text: OnText) -> ModelReply | ModelFailure:
+    async def ask(self, request: ModelRequest, on_text: OnText | None) -> ModelReply | ModelFailure:
         lack = lack_of_file(request.model.model_name, request.model.path, self._data_dir)
         if lack is not None:
             return ModelFailure(FailureClass.UNAVAILABLE, lack)
@@ -48,7 +48,7 @@ class LocalModel:
         stop = threading.Event()
 
         def pass_on(piece: str) -> None:
-            loop.call_soon_threadsafe(lambda: None if stop.is_set() else on_text(piece))
+            loop.call_soon_threadsafe(lambda: None if stop.is_set() or on_text is None else on_text(piece))
 
         try:
             return await loop.run_in_executor(self._queue, self._complete, file, request, pass_on, stop)

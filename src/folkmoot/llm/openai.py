@@ -1,4 +1,4 @@
-"""OpenAI and every server that speaks its chat protocol: one streamed call, with its failures classed.
+"""OpenAI and every server that speaks its chat protocol: one call, streamed where somebody reads along, with its failures classed.
 
 pydantic-ai's model class is the codec; the pool of connections is shared by all keys and URLs. Deliberately absent:
 retries, order of keys, tools' execution, and leniency with arguments (they are passed on as they came).
@@ -12,8 +12,9 @@ from dataclasses import replace
 
 import httpx2
 from openai import AsyncOpenAI
-from pydantic_ai.direct import model_request_stream
+from pydantic_ai.direct import model_request, model_request_stream
 from pydantic_ai.exceptions import AgentRunError, UserError
+from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.profiles.openai import OpenAIModelProfile
 from pydantic_ai.providers.openai import OpenAIProvider
@@ -23,7 +24,7 @@ from folkmoot.domain.model_calls import FailureClass, ModelChoice, ModelFailure,
 from folkmoot.llm.openai_client import ReadyBodyClient
 from folkmoot.llm.openai_failures import Place, failure_of, is_http_url, may_have_counted
 from folkmoot.llm.openai_reply import Progress, outcome_of
-from folkmoot.llm.openai_request import sending
+from folkmoot.llm.openai_request import Sending, sending
 from folkmoot.llm.rendering import Renderer
 from folkmoot.llm.token_counts import estimated_usage
 
@@ -31,6 +32,7 @@ OPENAI_URL = "https://api.openai.com/v1"
 OPENAI_KEY = "OPENAI_API_KEY"
 
 _CONNECT_SECONDS = 10.0
+_WHOLE_REPLY_SECONDS = 600.0
 _KEPT_CLIENTS = 64
 _MOST_CONNECTIONS = 1000
 # What the libraries trip over where a server sends what is no chat reply at all.
@@ -47,22 +49,15 @@ class OpenAiModel:
         self._http: httpx2.AsyncClient | None = None
         self._models: OrderedDict[tuple[str, str, str, str | None], OpenAIChatModel] = OrderedDict()
 
-    async def ask(self, request: ModelRequest, on_text: OnText) -> ModelReply | ModelFailure:
+    async def ask(self, request: ModelRequest, on_text: OnText | None) -> ModelReply | ModelFailure:
         place = self._place(request.model)
         if isinstance(place, ModelFailure):
             return place
         sent = sending(request, self._renderer)
-        progress = Progress(on_text, is_shim=sent.is_shim)
+        progress = Progress(on_text or _nobody, is_shim=sent.is_shim)
         try:
-            async with model_request_stream(
-                self._model(request.model, place),
-                sent.messages,
-                model_settings=sent.settings,
-                model_request_parameters=sent.parameters,
-            ) as stream:
-                async for event in stream:
-                    progress.take(event)
-                response = stream.get()
+            model = self._model(request.model, place)
+            response = await (_whole(model, sent) if on_text is None else _streamed(model, sent, progress))
         except (AgentRunError, UserError, httpx2.HTTPError, httpx2.StreamError, *_UNREADABLE) as error:
             lost = estimated_usage(sent.messages, progress.written) if may_have_counted(error) else None
             return replace(failure_of(error, place), usage=lost)
@@ -113,6 +108,26 @@ class OpenAiModel:
                 ),
             )
         return self._http
+
+
+async def _streamed(model: OpenAIChatModel, sent: Sending, progress: Progress) -> ModelResponse:
+    async with model_request_stream(
+        model, sent.messages, model_settings=sent.settings, model_request_parameters=sent.parameters
+    ) as stream:
+        async for event in stream:
+            progress.take(event)
+        return stream.get()
+
+
+async def _whole(model: OpenAIChatModel, sent: Sending) -> ModelResponse:
+    """The reply in one piece: a stream's events take most of a call's CPU, for readers that are not there."""
+    settings = sent.settings.copy()
+    settings["timeout"] = _WHOLE_REPLY_SECONDS
+    return await model_request(model, sent.messages, model_settings=settings, model_request_parameters=sent.parameters)
+
+
+def _nobody(_: str) -> None:
+    """Reads along for nobody."""
 
 
 def _invalid(message: str) -> ModelFailure:

@@ -37,7 +37,7 @@ class ScriptedModel:
         # held, so that its id is not given to another one.
         self._compiled: dict[int, tuple[Json, tuple[Rule, ...]]] = {}
 
-    async def ask(self, request: ModelRequest, on_text: OnText) -> ModelReply | ModelFailure:
+    async def ask(self, request: ModelRequest, on_text: OnText | None) -> ModelReply | ModelFailure:
         try:
             rules = self._rules_of(request.model.script)
         except BadInput as error:
@@ -48,7 +48,7 @@ class ScriptedModel:
         if rule.delay_seconds:
             await asyncio.sleep(rule.delay_seconds)
         outcome = rule.outcome
-        if isinstance(outcome, ModelReply) and outcome.text:
+        if on_text is not None and isinstance(outcome, ModelReply) and outcome.text:
             on_text(outcome.text)
         return outcome
 

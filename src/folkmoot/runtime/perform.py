@@ -42,7 +42,7 @@ async def ask(workshop: Workshop, run_id: UUID, step: AskModel, *, request: Mode
         run_id, model_call_id=model_call_id, step_key=step.key, participant=step.participant, attempt=step.attempt
     )
     try:
-        outcome = await workshop.models.adapter_of(request.model).ask(request, reply.add)
+        outcome = await workshop.models.adapter_of(request.model).ask(request, reply.add if reply.is_read else None)
     except FolkmootError as error:
         outcome = ModelFailure(FailureClass.INVALID_REQUEST, str(error))
     finally:

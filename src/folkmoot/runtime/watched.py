@@ -52,7 +52,7 @@ class Watched:
 
 
 class Reply:
-    """Gathers the pieces of one reply's text."""
+    """Gathers the pieces of one reply's text. `is_read`: whether somebody watched when it began."""
 
     def __init__(self, watched: Watched, run_id: UUID, head: dict[str, Any]) -> None:
         self._watched = watched
@@ -61,7 +61,8 @@ class Reply:
         self._pieces: list[str] = []
         self._offset = 0
         self._timer: asyncio.TimerHandle | None = None
-        if watched.is_watched(run_id):
+        self.is_read = watched.is_watched(run_id)
+        if self.is_read:
             watched._tell({**head, "offset": 0, "text": ""})
 
     def add(self, text: str) -> None:

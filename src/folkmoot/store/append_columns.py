@@ -13,6 +13,7 @@ from folkmoot.store.codecs import DETAIL, USAGE, json_text, safe, write_body
 from folkmoot.store.outcomes import Append
 
 _COLUMNS = 57
+TOOL_COLUMNS = range(42, _COLUMNS)  # those that a batch without tool calls and voided model calls leaves empty
 
 
 def columns(batch: Sequence[Append]) -> list[list[Any]]:

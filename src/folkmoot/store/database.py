@@ -47,6 +47,10 @@ def queries(noun: str) -> Any:
     return aiosql.from_str(text, "asyncpg", kwargs_only=True, mandatory_parameters=False)
 
 
+async def _keep(_: Connection) -> None:
+    """Nothing to reset when a connection goes back: what we set, we set for one transaction."""
+
+
 class Reader:
     """A connection to read with; no transaction stays open between its statements."""
 
@@ -95,7 +99,7 @@ class Database:
     @staticmethod
     async def open(dsn: str, *, connections: int = 8) -> Database:
         async with reaching(dsn):
-            pool = await asyncpg.create_pool(dsn, min_size=1, max_size=connections, command_timeout=60)
+            pool = await asyncpg.create_pool(dsn, min_size=1, max_size=connections, command_timeout=60, reset=_keep)
         async with pool.acquire() as connection:
             version = int(await connection.fetchval("show server_version_num"))
         if version < OLDEST_SERVER:

@@ -168,6 +168,9 @@ create index process_by_root on process (tenant_id, tree_root_id, created_at des
 create index process_by_parent on process (tenant_id, parent_id, created_at desc, run_id desc) where parent_id is not null;
 create index process_by_tag on process using gin (tags) where tags <> '{}';
 -- Not partial: of a partial index's expression the planner does not know how common its values are.
+-- Without its own statistics a rare word is taken for a common one, and the newest runs are scanned for it.
+create statistics process_words on (to_tsvector('simple', search)) from process;
+alter statistics process_words set statistics 1000;
 create index process_by_text on process using gin (to_tsvector('simple', search));
 
 -- The closure a run started with, in a row of its own, so that no update of the run writes it again.
@@ -223,7 +226,6 @@ create table model_call (
     replay jsonb,
     primary key (tenant_id, run_id, model_call_id)
 ) with (fillfactor = 80);
-create index model_call_unsettled on model_call (tenant_id, run_id) where ended_at is null or error_class is not null;
 
 create table call (
     tenant_id uuid not null,

@@ -49,14 +49,20 @@ model_calls_begun as (
         as u(ord, id, turn_id, step_key, participant, provider, model)
     join p using (ord) cross join t
     where p.is_whole),
-model_calls_ended as (
-    update model_call m set ended_at = t.now, usage = u.usage, replay = u.replay, service_tier = u.tier, error_class = u.error_class,
-        error_message = u.error_message, not_before = t.now + make_interval(secs => u.wait)
+-- joined first, so that each call is then found by its whole key, however many the run has had
+ended as materialized (
+    select p.tenant_id, p.run_id, u.id, u.usage, u.replay, u.tier, u.error_class, u.error_message, u.wait
     from unnest($34::int[], $35::uuid[], $36::jsonb[], $37::jsonb[], $38::text[], $39::text[], $40::text[], $41::float8[],
                 $42::boolean[])
         as u(ord, id, usage, replay, tier, error_class, error_message, wait, is_firm)
-    join p using (ord) cross join t
-    where (p.is_whole or u.is_firm) and m.tenant_id = p.tenant_id and m.run_id = p.run_id and m.model_call_id = u.id and m.ended_at is null),
+    join p using (ord)
+    where p.is_whole or u.is_firm),
+model_calls_ended as (
+    update model_call m set ended_at = t.now, usage = e.usage, replay = e.replay, service_tier = e.tier, error_class = e.error_class,
+        error_message = e.error_message, not_before = t.now + make_interval(secs => e.wait)
+    from ended e cross join t
+    where m.tenant_id = e.tenant_id and m.run_id = e.run_id and m.model_call_id = e.id and m.ended_at is null),
+-- from here to `last` is left out for batches without tool calls and voided model calls
 model_calls_voided as (
     update model_call m set ended_at = t.now, voided_at = t.now
     from unnest($43::int[], $44::uuid[]) as u(ord, id) join p using (ord) cross join t
@@ -76,5 +82,6 @@ calls_begun as (
 calls_ended as (
     update call c set ended_at = t.now, outcome = u.outcome
     from unnest($54::int[], $55::uuid[], $56::text[], $57::boolean[]) as u(ord, id, outcome, is_firm) join p using (ord) cross join t
-    where (p.is_whole or u.is_firm) and c.tenant_id = p.tenant_id and c.run_id = p.run_id and c.call_id = u.id and c.ended_at is null)
+    where (p.is_whole or u.is_firm) and c.tenant_id = p.tenant_id and c.run_id = p.run_id and c.call_id = u.id and c.ended_at is null),
+last as (select 1)
 select p.ord, p.before, p.signal_number, p.is_whole, p.stopped_by, t.now from p cross join t;
