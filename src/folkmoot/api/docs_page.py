@@ -49,14 +49,13 @@ def _body(operation: Json) -> Iterator[str]:
 
 def _answers(operation: Json) -> Iterator[str]:
     for status, answer in operation["responses"].items():
-        shapes = [
-            f"{escape(media)}: {_kind(content.get('schema', {}))}"
-            for media, content in answer.get("content", {}).items()
-        ]
+        contents = answer.get("content", {})
+        shapes = [f"{escape(media)} {_kind(content.get('schema', {}))}" for media, content in contents.items()]
         yield f"<li>{escape(status)}: {escape(answer['description'])} {' '.join(shapes)}</li>"
-        for content in answer.get("content", {}).values():
-            for name, shape in content.get("x-events", {}).items():
-                yield f"<li>event <code>{escape(name)}</code>: {_kind(shape)}</li>"
+        for content in contents.values():
+            for event in content.get("itemSchema", {}).get("oneOf", ()):
+                name, data = event["properties"]["event"]["const"], event["properties"]["data"]["contentSchema"]
+                yield f"<li>event <code>{escape(name)}</code>: {_kind(data)}</li>"
 
 
 def _sentence(described: Json) -> str:

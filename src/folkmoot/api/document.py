@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import Body, FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
@@ -23,10 +23,27 @@ _EVENTS: dict[str, type[BaseModel]] = {
     "usage": UsageEvent,
     "end": EndEvent,
 }
-EVENT_SHAPES: dict[str, dict[str, str]] = {
-    "item": {"$ref": f"{_SCHEMAS}ConversationItem"},
-    **{name: {"$ref": f"{_SCHEMAS}{shape.__name__}"} for name, shape in _EVENTS.items()},
-}
+_DATA = {"item": "ConversationItem", **{name: shape.__name__ for name, shape in _EVENTS.items()}}
+
+
+def _event(name: str, shape: str) -> dict[str, Any]:
+    """An event as OpenAPI 3.2 describes those of a stream: its data is JSON in a string."""
+    data = {
+        "type": "string",
+        "contentMediaType": "application/json",
+        "contentSchema": {"$ref": f"{_SCHEMAS}{shape}"},
+    }
+    marks = {"id": {"type": "string", "pattern": "^[0-9]+$"}} if name == "item" else {}
+    fields = {"event": {"const": name}, "data": data, **marks}
+    return {"type": "object", "properties": fields, "required": list(fields)}
+
+
+EVENTS = {"itemSchema": {"oneOf": [_event(name, shape) for name, shape in _DATA.items()]}}
+
+
+def shown_as(example: dict[str, Any]) -> Any:
+    """A body's place, with an example of it."""
+    return Body(openapi_examples={"example": {"value": example}})
 
 
 def document(app: FastAPI) -> dict[str, Any]:
@@ -55,3 +72,6 @@ def _tidy(operation: dict[str, Any]) -> None:
         content = answer.get("content", {})
         if MEDIA_TYPE in content:
             answer["content"] = {MEDIA_TYPE: content[MEDIA_TYPE]}
+        for shape in content.values():
+            if "itemSchema" in shape:
+                shape.pop("schema", None)  # a stream is no string

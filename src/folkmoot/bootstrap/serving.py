@@ -18,6 +18,8 @@ from folkmoot.bootstrap.installation import Installation, bench_of
 from folkmoot.kernel.errors import BadInput
 from folkmoot.services.events import Hub
 
+_DEAD_MILLISECONDS = 60_000
+
 
 @asynccontextmanager
 async def open_api(
@@ -40,7 +42,9 @@ def listening_socket(host: str, port: int) -> socket.socket:
     """A socket that listens; raises BadInput that says who may be in the way."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=2048)
+        listening = socket.create_server((host, port), family=family, backlog=2048)
+        _set_options(listening)
+        return listening
     except OSError as error:
         where = f"{host}:{port}"
         if error.errno == errno.EADDRINUSE:
@@ -56,6 +60,15 @@ def listening_socket(host: str, port: int) -> socket.socket:
 def url_of(listening: socket.socket) -> str:
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _set_options(listening: socket.socket) -> None:
+    """Accepted connections have the same. Without the first an answer's body waits for the receipt of its head, 40 ms."""
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if hasattr(
+        socket, "TCP_USER_TIMEOUT"
+    ):  # whoever takes nothing for so long, as a dead reader of a stream, is cut off
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _DEAD_MILLISECONDS)
 
 
 class _Server(uvicorn.Server):

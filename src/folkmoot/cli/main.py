@@ -50,6 +50,11 @@ def _run(arguments: list[str]) -> int:
         return exits.INTERRUPTED
     except typer.Exit as ended:
         return ended.exit_code
+    except SystemExit as ended:
+        # so the library leaves when nobody reads its help any more; it has seen to the stream
+        if isinstance(ended.__context__, BrokenPipeError):
+            return exits.DONE
+        raise
     except Exception as error:
         # the library's own usage errors; they know how to show themselves
         shown = getattr(error, "show", None)

@@ -8,31 +8,30 @@ from uuid import UUID
 NewId = Callable[[], UUID]
 
 _VERSION_AND_VARIANT = (7 << 76) | (2 << 62)
-_COUNTER_BITS = 42
-_RANDOM_BITS = 32
+_TAIL_BITS = 74
+_LOW = (1 << 62) - 1
 
 
 def id_source(milliseconds: Callable[[], int], random_bits: Callable[[int], int]) -> NewId:
     """A function that returns a new id at each call, strictly rising within one process.
 
-    `milliseconds` gives Unix time; `random_bits(n)` n random bits. A clock that stands still or steps back does not
-    break the order: the counter below the time goes on.
+    `milliseconds` gives Unix time; `random_bits(n)` n random bits. Within one millisecond the random tail counts up, as RFC
+    9562 allows; so it does when the clock stands still or steps back.
     """
-    last_time = 0
-    counter = 0
+    time = 0
+    tail = 0
 
     def new_id() -> UUID:
-        nonlocal last_time, counter
+        nonlocal time, tail
         now = milliseconds()
-        if now > last_time:
-            last_time = now
-            counter = random_bits(_COUNTER_BITS - 1)
+        if now > time:
+            time = now
+            tail = random_bits(_TAIL_BITS - 1)
         else:
-            counter += 1
-            if counter >> _COUNTER_BITS:
-                last_time += 1
-                counter = 0
-        tail = (counter << _RANDOM_BITS) | random_bits(_RANDOM_BITS)
-        return UUID(int=(last_time << 80) | ((tail >> 62) << 64) | (tail & ((1 << 62) - 1)) | _VERSION_AND_VARIANT)
+            tail += 1
+            if tail >> _TAIL_BITS:
+                time += 1
+                tail = 0
+        return UUID(int=(time << 80) | ((tail >> 62) << 64) | (tail & _LOW) | _VERSION_AND_VARIANT)
 
     return new_id

@@ -11,6 +11,7 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Path, Query, Response
 
 from folkmoot.api.bodies import KeyedRoute
+from folkmoot.api.document import shown_as
 from folkmoot.api.doors import Caller, Doorway
 from folkmoot.api.mapping import agents, ai_models, interactions
 from folkmoot.api.mapping.cursors import name_cursor, number_cursor, read_name_cursor, read_number_cursor
@@ -32,7 +33,7 @@ _WRITE = responses(400, 401, 413, 415, 422, 503)
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What one kind of definition needs: its path, its wire shapes, and how to map them."""
+    """What one kind of definition needs: its path, its wire shapes, how to map them, and a version for the document to show."""
 
     kind: DefinitionKind
     path: str
@@ -45,6 +46,7 @@ class Kind:
     to_domain: Callable[[Any], Any]
     of_definition: Callable[[StoredVersion, UUID], Any]
     of_version: Callable[[StoredVersion], Any]
+    example: dict[str, Any]
 
 
 def by_name(namespace_name: str, name: str) -> Reference:
@@ -58,11 +60,13 @@ def by_id(definition_id: UUID) -> Reference:
 def add_writing(k: Kind) -> None:
     """Create, and put by name."""
     collection = f"/namespaces/{{namespace_name}}/{k.path}"
+    creation = Annotated[k.create, shown_as({"name": f"my-{k.noun}", "version": k.example})]  # type: ignore[name-defined]
+    addition = Annotated[k.add, shown_as(k.example)]  # type: ignore[name-defined]
 
     @router.post(
         collection, status_code=201, response_model=k.shown, responses=_WRITE | responses(409), name=f"create_{k.noun}"
     )
-    async def create(doors: Doorway, caller: Caller, namespace_name: str, body: k.create) -> Any:  # type: ignore[name-defined]
+    async def create(doors: Doorway, caller: Caller, namespace_name: str, body: creation) -> Any:
         """Create a definition with its first version; one of this name must not be there yet."""
         made = await definitions.publish(
             doors.database, caller, namespace=namespace_name, name=body.name, version=k.to_domain(body.version), new_id=doors.new_id,
@@ -76,7 +80,7 @@ def add_writing(k: Kind) -> None:
         f"{collection}/by-name/{{name}}", response_model=k.shown, responses=_WRITE | made_new, name=f"put_{k.noun}"
     )
     async def put(
-        doors: Doorway, caller: Caller, namespace_name: str, name: str, body: k.add, response: Response  # type: ignore[name-defined]
+        doors: Doorway, caller: Caller, namespace_name: str, name: str, body: addition, response: Response
     ) -> Any:  # fmt: skip
         """Create the definition, or add a version; one that is the same as the newest adds nothing."""
         made = await definitions.publish(
@@ -162,15 +166,22 @@ KINDS = (
     Kind(
         DefinitionKind.AGENT, "agents", "agent", wire.AgentRequest, wire.AgentVersionRequest, wire.Agent, wire.AgentPage,
         wire.AgentVersionPage, agents.version_of, agents.agent, agents.version,
+        {"model": "small", "prompts": ["You see the best in every option. Two sentences at most."]},
     ),
     Kind(
         DefinitionKind.AI_MODEL, "ai-models", "ai_model", wire.AiModelRequest, wire.AiModelVersionRequest, wire.AiModel,
         wire.AiModelPage, wire.AiModelVersionPage, ai_models.version_of, ai_models.model, ai_models.version,
+        {"provider": "openai-compatible", "modelName": "qwen3:0.6b", "baseUrl": "http://127.0.0.1:11434/v1"},
     ),
     Kind(
         DefinitionKind.INTERACTION, "interactions", "interaction", wire.InteractionRequest, wire.RoundRobinInteractionVersionRequest,
         wire.Interaction, wire.InteractionPage, wire.RoundRobinInteractionVersionPage, interactions.version_of, interactions.interaction,
         interactions.version,
+        {
+            "agents": [{"agent": "optimist", "name": "Ann"}, {"agent": "optimist", "name": "Ben"}],
+            "prompt": "Decide: %%question%%", "inputsPrompt": [{"name": "question", "isRequired": True}],
+            "isSolutionProposalAllowed": True, "maximumRounds": 6,
+        },
     ),
 )  # fmt: skip
 

@@ -8,6 +8,7 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 
 from folkmoot.api.bodies import KeyedRoute
+from folkmoot.api.document import shown_as
 from folkmoot.api.doors import Caller, Doorway
 from folkmoot.api.mapping import keys as mapping
 from folkmoot.api.paging import DEFAULT_LIMIT, Limit, cut
@@ -19,7 +20,9 @@ router = APIRouter(tags=["keys"], route_class=KeyedRoute)
 
 
 @router.post("/keys", status_code=201, responses=responses(400, 401, 413, 415, 422, 503))
-async def create_key(doors: Doorway, caller: Caller, body: ApiKeyRequest) -> CreatedApiKey:
+async def create_key(
+    doors: Doorway, caller: Caller, body: Annotated[ApiKeyRequest, shown_as({"name": "ci"})]
+) -> CreatedApiKey:
     """Make a key. Its text is in this answer alone."""
     key, text = await keys.create(
         doors.database, caller, name=body.name, expires_at=body.date_expires, new_id=doors.new_id, random_bytes=doors.random_bytes

@@ -10,7 +10,7 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Header, Query
 
 from folkmoot.api.bodies import KeyedRoute
-from folkmoot.api.document import EVENT_SHAPES
+from folkmoot.api.document import EVENTS, shown_as
 from folkmoot.api.doors import Caller, Doors, Doorway, doors
 from folkmoot.api.doors import caller as caller_of
 from folkmoot.api.mapping import items as item_mapping
@@ -39,6 +39,11 @@ from folkmoot.wire.runs import (
 
 router = APIRouter(tags=["runs"], route_class=KeyedRoute)
 _START = responses(400, 401, 404, 409, 413, 415, 422, 503)
+Start = Annotated[
+    StartRequest,
+    shown_as({"inputs": [{"name": "question", "value": "Should we write tests first?"}], "tags": ["demo"]}),
+]
+Message = Annotated[MessageRequest, shown_as({"message": "Think of the costs, too."})]
 IdempotencyKey = Annotated[
     str | None,
     Header(
@@ -52,7 +57,7 @@ IdempotencyKey = Annotated[
 
 @router.put("/interactions/processes/by-id/{interaction_id}/start", status_code=201, responses=_START)
 async def start_by_id(
-    doors: Doorway, caller: Caller, interaction_id: UUID, body: StartRequest, idempotency_key: IdempotencyKey = None
+    doors: Doorway, caller: Caller, interaction_id: UUID, body: Start, idempotency_key: IdempotencyKey = None
 ) -> InteractionProcess:
     """Start a run of the interaction with this id. Everything is checked before the run exists."""
     reference = Reference(definition_id=interaction_id, version=body.version or None)
@@ -65,7 +70,7 @@ async def start_by_name(
     caller: Caller,
     namespace_name: str,
     name: str,
-    body: StartRequest,
+    body: Start,
     idempotency_key: IdempotencyKey = None,
 ) -> InteractionProcess:
     """Start a run of the interaction of this name."""
@@ -155,7 +160,7 @@ async def _watchable(
 _EVENTS: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Events `item` (with its sequence as id), `delta`, `status`, `usage`, `end`.",
-        "content": {EventStream.media_type: {"schema": {"type": "string"}, "x-events": EVENT_SHAPES}},
+        "content": {EventStream.media_type: EVENTS},
     }
 }
 
@@ -183,7 +188,7 @@ async def watch_run(
     status_code=201,
     responses=responses(400, 401, 404, 409, 413, 415, 422, 503),
 )
-async def post_message(doors: Doorway, caller: Caller, run_id: UUID, body: MessageRequest) -> ConversationItem:
+async def post_message(doors: Doorway, caller: Caller, run_id: UUID, body: Message) -> ConversationItem:
     """Say something to a run. It is appended at once, and seen by the participants from their next call on."""
     stored = await runs.post_message(
         doors.database, caller, run_id=run_id, message=body.message, new_id=doors.new_id, tell=doors.tell
