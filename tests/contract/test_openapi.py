@@ -127,8 +127,9 @@ class TestTheDocument:
     def test_the_shapes_of_events_are_told(self, document: dict[str, Any]) -> None:
         """api.md, Events: the names. `approval` comes with approvals."""
         answer = document["paths"]["/interactions/processes/by-id/{run_id}/events"]["get"]["responses"]["200"]
-        shapes = answer["content"]["text/event-stream"]["x-events"]
-        assert sorted(shapes) == ["delta", "end", "item", "status", "usage"]
+        events = [event["properties"] for event in answer["content"]["text/event-stream"]["itemSchema"]["oneOf"]]
+        assert sorted(event["event"]["const"] for event in events) == ["delta", "end", "item", "status", "usage"]
+        assert [event["event"]["const"] for event in events if "id" in event] == ["item"]
 
 
 def referred(part: Any, document: dict[str, Any]) -> set[str]:
@@ -184,7 +185,7 @@ class TestKeys:
         ]
         async with server.of(None) as client:
             for value in values:
-                headers = {"Authorization": value.format(key=server.key).encode("latin-1")}
+                headers = [(b"Authorization", value.format(key=server.key).encode("latin-1"))]
                 answer = await client.get("/keys", headers=headers)
                 assert server.key not in problem_of(answer, 401, "not_allowed")["detail"]
                 assert answer.headers["www-authenticate"] == "Bearer"
@@ -218,30 +219,25 @@ async def expired_key(server: Served) -> str:
     return str(made["key"])
 
 
-class TestTheDocsPage:
-    @pytest_asyncio.fixture
-    async def page(self, database_dsn: str, tmp_path: Path) -> AsyncIterator[Any]:
-        async with served(database_dsn, data_dir=tmp_path) as server, server.of(None) as client:
-            yield await client.get("/docs")
-
-    async def test_every_operation_and_schema_is_there(self, page: Any, document: dict[str, Any]) -> None:
-        """api.md: `/docs` shows the document."""
-        for method, path, operation in operations(document):
-            assert f"<b>{method}</b> <code>{path}</code>" in page.text
-            assert operation["operationId"] in page.text
-        for name, schema in document["components"]["schemas"].items():
-            assert f'id="{name}"' in page.text
-            for value in schema.get("enum", ()):
-                assert value in page.text
-        assert set(re.findall(r'href="#([^"]+)"', page.text)) <= set(document["components"]["schemas"])
-
-    async def test_nothing_comes_from_outside(self, page: Any) -> None:
-        policy = dict(part.strip().partition(" ")[::2] for part in page.headers["content-security-policy"].split(";"))
-        assert policy == {
-            "default-src": "'none'",
-            "style-src": "'unsafe-inline'",
-            "base-uri": "'none'",
-            "form-action": "'none'",
-            "frame-ancestors": "'none'",
-        }
-        assert not re.search(r"<script|<link|<img|<iframe|src=|https?://", page.text)
+async def test_the_docs_page_shows_everything_and_takes_nothing_from_outside(
+    database_dsn: str, tmp_path: Path, document: dict[str, Any]
+) -> None:
+    """api.md: `/docs` shows the document."""
+    async with served(database_dsn, data_dir=tmp_path) as server, server.of(None) as client:
+        page = await client.get("/docs")
+    for method, path, operation in operations(document):
+        assert f"<b>{method}</b> <code>{path}</code> {operation['operationId']}" in page.text
+    for name, schema in document["components"]["schemas"].items():
+        assert f'id="{name}"' in page.text
+        for value in schema.get("enum", ()):
+            assert value in page.text
+    assert set(re.findall(r'href="#([^"]+)"', page.text)) <= set(document["components"]["schemas"])
+    policy = dict(part.strip().partition(" ")[::2] for part in page.headers["content-security-policy"].split(";"))
+    assert policy == {
+        "default-src": "'none'",
+        "style-src": "'unsafe-inline'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        "frame-ancestors": "'none'",
+    }
+    assert not re.search(r"<script|<link|<img|<iframe|src=|https?://", page.text)

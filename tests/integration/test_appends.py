@@ -285,7 +285,7 @@ async def test_control_bad_append_takes_its_batch_along_without_the_single_tries
     database: Database, appender: Appender, new_id: NewId, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def all_or_nothing(lane: Any, batch: Any) -> list[Any]:
-        appends._settle(batch, await lane._statement.fetch(*appends.columns([w.append for w in batch])))
+        appends._settle(batch, await lane._fetch([waiting.append for waiting in batch]))
         return []
 
     monkeypatch.setattr(appends._Lane, "_commit", all_or_nothing)

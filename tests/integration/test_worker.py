@@ -371,22 +371,19 @@ async def test_watcher_is_told_that_a_lost_reply_is_void(database: Database, new
     heard: list[dict[str, Any]] = []
     listener = Listener(database, heard.append)
     await listener.start()
-    model = Halting()
+    model, run_id = Halting(), new_id()
     model.held["Ann"] = asyncio.Event()
-    started = await panels.start(database, new_id)
 
     def is_watching(made: Crew) -> bool:
-        made.tell({"to": "watch", "run": str(started.run_id)})
-        return made.worker._workshop.watched.is_watched(started.run_id)
+        made.tell({"to": "watch", "run": str(run_id)})
+        return made.worker._workshop.watched.is_watched(run_id)
 
     def texts_of(attempt: int) -> list[tuple[int, str]]:
         return [(m["offset"], m["text"]) for m in heard if m.get("attempt") == attempt and m["participant"] == "Ann"]
 
-    await panels.execute(database, "update process set ready_at = ready_at + interval '1 hour'")
-    async with crew(database, new_id, model=model, drain_seconds=0.1, slots=1) as first:
+    async with crew(database, new_id, model=model, drain_seconds=0.1) as first:
         await until(lambda: is_watching(first))
-        await panels.execute(database, "update process set ready_at = folkmoot_now()")
-        first.tell({"to": "workers"})
+        started = await panels.start(database, new_id, run_id=run_id)
         await until(lambda: model.asked == ["Ann"])
         async with crew(database, new_id) as second:
             await until(lambda: is_watching(second))
@@ -573,9 +570,6 @@ async def test_control_claim_whose_answer_was_lost_stays_without_the_comparison(
 ) -> None:
     async def no_comparison(worker: Worker) -> None:
         pass
-
-    async def no_claim(*_: Any, **__: Any) -> list[Any]:
-        return []
 
     monkeypatch.setattr(Worker, "_compare", no_comparison)
     assert not await claim_whose_answer_is_lost(database, new_id, seconds=2)

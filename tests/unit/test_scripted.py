@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from folkmoot.bootstrap.installation import read_script
 from folkmoot.domain.model_calls import (
     FailureClass,
     ModelChoice,
@@ -248,3 +249,9 @@ def test_example_script_reads() -> None:
         pytest.skip("no example script in this checkout")
     for path in found:
         assert parse_script(path.read_text(), str(path))["rules"]
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "/"])
+def test_a_script_is_a_regular_file(path: str) -> None:
+    with pytest.raises(BadInput, match="no regular file"):
+        read_script(path)

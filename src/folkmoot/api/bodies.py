@@ -18,6 +18,7 @@ from starlette.exceptions import HTTPException
 from folkmoot.api.doors import authenticated
 
 _LONGEST_NAME = 80
+_LARGEST_EXACT = 2**53
 
 
 class KeyedRoute(APIRoute):
@@ -50,7 +51,8 @@ class _StrictRequest(Request):
 def read_json(body: bytes) -> Any:
     """Raises HTTPException (400) with a sentence."""
     try:
-        return json.loads(body.decode("utf-8-sig"), object_pairs_hook=_object, parse_constant=_refuse_constant)
+        text = body.decode("utf-8-sig")
+        return json.loads(text, object_pairs_hook=_object, parse_float=_number, parse_constant=_refuse_constant)
     except UnicodeDecodeError as error:
         problem = f"it is not UTF-8 at byte {error.start}"
     except json.JSONDecodeError as error:
@@ -74,6 +76,12 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
         raise _Refused(f"the key '{_shortened(twice)}' is there twice in one object")
     return made
+
+
+def _number(text: str) -> float:
+    """JSON has one kind of number, and 1.0 is an integer of it (JSON Schema, 6.1.1)."""
+    value = float(text)
+    return int(value) if value.is_integer() and abs(value) <= _LARGEST_EXACT else value
 
 
 def _refuse_constant(name: str) -> NoReturn:

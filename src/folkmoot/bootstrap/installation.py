@@ -8,6 +8,7 @@ import logging
 import os
 import random
 import secrets
+import stat
 import sys
 import time
 import traceback
@@ -26,11 +27,13 @@ from folkmoot.kernel.ids import NewId, id_source
 from folkmoot.llm.registry import Models
 from folkmoot.llm.scripted import parse_script
 from folkmoot.services.closure import Workbench
-from folkmoot.settings import Settings
+from folkmoot.settings import Settings as Settings
 from folkmoot.store import tenancy
 from folkmoot.store.database import Database, Notifier, upgrade
 from folkmoot.store.embedded import EmbeddedServer, default_data_dir, open_server
 from folkmoot.tools.functions import FunctionTools
+
+_LARGEST_SCRIPT = 1_000_000
 
 
 def read_settings() -> Settings:
@@ -132,8 +135,14 @@ def bench_of(installation: Installation) -> Workbench:
 
 
 def read_script(path: str) -> Any:
-    """A scripted model's rules; raises BadInput and OSError."""
-    return parse_script(Path(path).read_text(encoding="utf-8"), path)
+    """A scripted model's rules. BadInput for what is no script: also for a device, a pipe, or a file too large for one."""
+    file = Path(path)
+    found = file.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise BadInput(f"{path} is no regular file. Name a YAML file of rules.")
+    if found.st_size > _LARGEST_SCRIPT:
+        raise BadInput(f"{path} has {found.st_size:,} bytes; a script has at most {_LARGEST_SCRIPT:,}.")
+    return parse_script(file.read_text(encoding="utf-8"), path)
 
 
 def _finder(functions: FunctionTools) -> Callable[[str], FunctionTool | None]:

@@ -20,8 +20,8 @@ def show(error: FolkmootError) -> None:
     sentence = str(error)
     screen.say(screen.paint("folkmoot: ", screen.BOLD) + screen.printable(sentence))
     if isinstance(error, BadInput):
-        for fault in error.faults:
-            if str(fault) not in sentence and fault.message not in sentence:
+        for index, fault in enumerate(error.faults):
+            if str(fault) not in sentence and not (index == 0 and fault.message in sentence):
                 screen.say(f"  {screen.printable(str(fault))}")
 
 

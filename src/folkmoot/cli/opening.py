@@ -10,11 +10,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from folkmoot.bootstrap import installation as installations
-from folkmoot.bootstrap.installation import Installation
+from folkmoot.bootstrap.installation import Installation, Settings
 from folkmoot.cli import screen
 from folkmoot.domain.tenancy import Caller
 from folkmoot.services import keys
-from folkmoot.settings import Settings
 
 FIRST_KEY = "The tenant 'default' was made. Its key, shown this once:"
 

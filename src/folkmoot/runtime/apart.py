@@ -48,7 +48,7 @@ class Apart:
         """Wait for the drained process, and end it where it does not end by itself."""
         if self._task is None:
             return
-        done, _ = await asyncio.wait({self._task}, timeout=drain_seconds + _MARGIN_SECONDS)
+        done, _ = await asyncio.wait({self._task}, timeout=max(0.0, drain_seconds) + _MARGIN_SECONDS)
         if not done and self._process is not None and self._process.returncode is None:
             self._process.kill()
         with suppress(OSError):

@@ -14,7 +14,7 @@ from uuid import UUID
 
 Tell = Callable[[dict[str, Any]], None]
 WATCH_SECONDS = 30.0
-_PIECE = 1500  # characters: under the limit of a notification, whatever their encoding
+_PIECE = 500  # characters: under the limit of a notification, at twelve bytes for the longest in JSON
 
 
 class Watched:

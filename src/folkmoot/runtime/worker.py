@@ -60,6 +60,7 @@ class Worker:
         self._compared_at = time.monotonic()
         self._wake = asyncio.Event()
         self._is_draining = False
+        self._is_cut_short = asyncio.Event()
         self._lease: Lease | None = None
         self._listener = Listener(self._database, self._hear)
         self._timekeeper = Timekeeper(self._database, self._options, workshop.chance, workshop.new_id, self._hear)
@@ -70,6 +71,8 @@ class Worker:
 
     def drain(self) -> None:
         """Take no more claims, let every run go at its next step boundary, then return from `run`."""
+        if not self._is_draining:
+            _log.info("This worker drains: it takes no more claims, and lets its runs go at their next step.")
         self._is_draining = True
         for drive in self._drives.values():
             drive.drain()
@@ -82,10 +85,10 @@ class Worker:
 
     async def run(self) -> None:
         """Until drained. A cancellation cuts that short: what is under way is given back as it is."""
-        await self._listener.start()
-        await self._begin_incarnation()
-        self._timekeeper.start()
         try:
+            await self._listener.start()
+            await self._begin_incarnation()
+            self._timekeeper.start()
             while not self._is_draining:
                 self._wake.clear()
                 wait = await self._claim()
@@ -111,6 +114,9 @@ class Worker:
                 ready = await runs.are_claimable(reader)
         except _FAILURES as error:
             _log.warning("The database cannot be reached: %s", error)
+            return _AGAIN_SECONDS
+        except Exception:  # one bad row must not end a worker that drives others
+            _log.exception("Claiming failed, and will be tried again")
             return _AGAIN_SECONDS
         if self._identity.is_apart:
             return _APART_AGAIN_SECONDS if ready.suspects and not self._tasks else None
@@ -261,20 +267,31 @@ class Worker:
     # the end
 
     async def _finish(self) -> None:
-        self._is_draining = True
-        for drive in list(self._drives.values()):
-            drive.drain()
+        """Not cut off itself, however often the task is cancelled: what it gives back would stay held."""
+        finishing = asyncio.create_task(self._let_all_go())
+        this = asyncio.current_task()
+        # asked of the task as well, since a wait that has just ended may have swallowed its cancellation
+        if this is not None and this.cancelling():
+            self._is_cut_short.set()
+        while not finishing.done():
+            try:
+                await asyncio.shield(finishing)
+            except asyncio.CancelledError:
+                self._is_cut_short.set()
+
+    async def _let_all_go(self) -> None:
+        self.drain()
         if self._apart is not None:
             self._apart.drain()
-        this = asyncio.current_task()
-        # asked of the task as well, since a wait that has just ended may swallow its cancellation
-        drain_seconds = 0.0 if this is not None and this.cancelling() else self._options.drain_seconds
-        if self._tasks and drain_seconds:
-            with suppress(asyncio.CancelledError):
-                await asyncio.wait(list(self._tasks.values()), timeout=drain_seconds)
+        cut = asyncio.create_task(self._is_cut_short.wait())
+        until = time.monotonic() + self._options.drain_seconds
+        while self._tasks and not cut.done() and time.monotonic() < until:
+            tasks = {cut, *self._tasks.values()}
+            await asyncio.wait(tasks, timeout=until - time.monotonic(), return_when=asyncio.FIRST_COMPLETED)
+        cut.cancel()
         await self._cancel_tasks()
         if self._apart is not None:
-            await self._apart.close(drain_seconds=drain_seconds)
+            await self._apart.close(drain_seconds=0.0 if self._is_cut_short.is_set() else until - time.monotonic())
         await self._timekeeper.close()
         await self._listener.close()
         if self._lease is not None:

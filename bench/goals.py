@@ -1,0 +1,95 @@
+"""What the figures are held against. A goal that is not reached is told so; nothing fails because of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bench.course import MORE_PEERS, PEERS
+from bench.figures import OURS, Figures, shown
+from bench.length import OBSERVED
+from bench.speed import LONG
+from bench.takeover import BOUND_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """`value` gives null where it was not measured. `is_least`: the bounds are the least that counts; else the most."""
+
+    what: str
+    value: Callable[[Figures], float | None]
+    must: float
+    stretch: float | None = None
+    is_least: bool = False
+
+    def holds(self, value: float, bound: float | None) -> bool:
+        if bound is None:
+            return False
+        return value >= bound if self.is_least else value <= bound
+
+    def bound(self, bound: float | None) -> str:
+        return "" if bound is None else f"{'≥' if self.is_least else '≤'} {shown(bound)}"
+
+
+def best_durable(figures: Figures, part: str) -> tuple[str, float] | None:
+    """The fastest peer that loses no acknowledged turn, and its turns per second."""
+    found = [
+        (str(which), spread.median)
+        for which in (*PEERS, *MORE_PEERS)
+        if which.is_durable and (spread := figures.spread(part, str(which), "turns_per_s")) is not None
+    ]
+    return max(found, key=lambda pair: pair[1]) if found else None
+
+
+def _median(part: str, subject: str, name: str) -> Callable[[Figures], float | None]:
+    def value(figures: Figures) -> float | None:
+        spread = figures.spread(part, subject, name)
+        return spread.median if spread else None
+
+    return value
+
+
+def _over_best(part: str) -> Callable[[Figures], float | None]:
+    def value(figures: Figures) -> float | None:
+        ours, best = figures.spread(part, OURS, "turns_per_s"), best_durable(figures, part)
+        return ours.median / best[1] if ours and best else None
+
+    return value
+
+
+def _over_memory(figures: Figures) -> float | None:
+    ours, theirs = figures.spread("c", OURS, "turns_per_s"), figures.spread("c", "autogen / memory", "turns_per_s")
+    return ours.median / theirs.median if ours and theirs else None
+
+
+def _growth(subject: str) -> Callable[[Figures], float | None]:
+    def value(figures: Figures) -> float | None:
+        late, early = figures.spread("b", subject, "ms_at_1000"), figures.spread("b", subject, "ms_at_10")
+        return late.median / early.median if late and early else None
+
+    return value
+
+
+def _slowest_list(figures: Figures) -> float | None:
+    spreads = [figures.spread("h", subject, "ms_p95") for subject in figures.subjects("h")]
+    return max((spread.median for spread in spreads if spread), default=None)
+
+
+GOALS = (
+    Goal("one conversation, turns/s (300 turns)", _median("a", LONG, "turns_per_s"), 1000, 1500, is_least=True),
+    Goal("one conversation, over the best durable peer (30 turns)", _over_best("a"), 2, is_least=True),
+    Goal("50 conversations, turns/s (300 turns)", _median("c", LONG, "turns_per_s"), 3000, 8000, is_least=True),
+    Goal("50 conversations, over the best durable peer (30 turns)", _over_best("c"), 4, is_least=True),
+    Goal("50 conversations, over AutoGen in memory (30 turns)", _over_memory, 1, is_least=True),
+    Goal("50 conversations, worker CPU ms a turn (300 turns)", _median("c", LONG, "cpu_ms_per_turn"), 0.15, 0.06),
+    Goal("a turn at 1,000 over one at 10, in one long run", _growth(OURS), 1.25, 1.1),
+    Goal("the same with a person's message a turn", _growth(OBSERVED), 1.25, 1.1),
+    Goal("bytes stored over content", _median("b", OURS, "stored_per_content"), 2.6, 2.2),
+    Goal("WAL bytes over content", _median("b", OURS, "wal_per_content"), 3.0, 2.3),
+    Goal("KB of a worker's memory for each waiting run", _median("d", OURS, "kb_per_run"), 0.1),
+    Goal("takeover of a lost worker's run, s", _median("f", OURS, "seconds"), BOUND_SECONDS),
+    Goal("items lost by the takeover", _median("f", OURS, "items_lost"), 0),
+    Goal("start to a one-turn run's end, ms p50", _median("e", OURS, "end_ms_p50"), 8, 4),
+    Goal("50 conversations over HTTP, over the best durable peer", _over_best("ch"), 2, is_least=True),
+    Goal("the slowest list of runs, ms p95 (B63)", _slowest_list, 50),
+)
