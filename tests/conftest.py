@@ -8,6 +8,7 @@ template, and each test gets a clone of it. Deliberately absent: fakes of anythi
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import itertools
 import os
 import secrets
@@ -32,6 +33,7 @@ from folkmoot.store.embedded import open_server, stop_server
 T = TypeVar("T")
 
 EXTERNAL = "FOLKMOOT_TEST_DATABASE_URL"
+LOCAL_SETTINGS = "postgresql.local.conf"
 _GROUND = pytest.StashKey[Path]()
 _HAS_NAMED_GROUND = pytest.StashKey[bool]()
 _numbers = itertools.count(1)
@@ -70,6 +72,10 @@ def server_dsn(request: pytest.FixtureRequest) -> Iterator[str]:
     ground = request.config.stash[_GROUND]
     ground.mkdir(exist_ok=True)
     ground.chmod(0o755)
+    with (ground / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (ground / "data" / LOCAL_SETTINGS).exists():
+            in_a_loop_of_its_own(_make_hasty(ground / "data"))
     server = in_a_loop_of_its_own(open_server(ground / "data"))
     yield server.dsn
     in_a_loop_of_its_own(server.close())
@@ -129,6 +135,16 @@ async def caller(database: Database, new_id: NewId) -> Caller:
 def dsn_of(server_dsn: str, name: str) -> str:
     """The server's address with another database's name."""
     return urlsplit(server_dsn)._replace(path=f"/{name}").geturl()
+
+
+async def _make_hasty(data_dir: Path) -> None:
+    """A server of throw-away databases need not survive a power cut: hundreds are made and dropped, each with its syncs.
+
+    What must survive the end of a server is tested on servers of their own, with the settings that users have.
+    """
+    server = await open_server(data_dir)
+    await server.close()
+    (data_dir / LOCAL_SETTINGS).write_text("fsync = off\nfull_page_writes = off\n", encoding="utf-8")
 
 
 async def _execute(dsn: str, statement: str) -> None:

@@ -1,0 +1,159 @@
+"""Workers inside a test's own process, with a scripted model that notes what it is asked and can be held.
+
+Deliberately absent: processes (`processes`), and any fake of a store or an engine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+from folkmoot.domain.calls import CallResult, FunctionTool
+from folkmoot.domain.model_calls import Model, ModelChoice, ModelFailure, ModelReply, ModelRequest, OnText
+from folkmoot.kernel.ids import NewId
+from folkmoot.llm.scripted import ScriptedModel
+from folkmoot.runtime.options import WorkerOptions
+from folkmoot.runtime.watched import Watched
+from folkmoot.runtime.worker import Identity, Worker
+from folkmoot.runtime.workshop import Workshop
+from folkmoot.store.appends import Appender
+from folkmoot.store.database import Database, Notifier
+from folkmoot.tools.functions import CallContext, FunctionTools
+
+QUICK = WorkerOptions(
+    lease_seconds=1000.0, ping_seconds=0.2, own_deadline_seconds=900.0, sweep_seconds=0.2, poll_seconds=0.2, drain_seconds=20.0,
+    slots=20, backoff_first_seconds=0.01, backoff_longest_seconds=0.02,
+)  # fmt: skip
+PATIENCE = 30.0
+
+
+class Listening:
+    """The scripted provider: `requests` are all it was asked, `cancelled` those whose reply nobody waited for.
+
+    A participant in `held` is not answered before its event is set.
+    """
+
+    def __init__(self) -> None:
+        self.requests: list[ModelRequest] = []
+        self.cancelled: list[ModelRequest] = []
+        self.held: dict[str, asyncio.Event] = {}
+        self._scripted = ScriptedModel()
+
+    def adapter_of(self, choice: ModelChoice) -> Model:
+        return self
+
+    async def ask(self, request: ModelRequest, on_text: OnText) -> ModelReply | ModelFailure:
+        self.requests.append(replace(request, view=tuple(request.view[: request.view_length])))
+        try:
+            if request.participant in self.held:
+                await self.held[request.participant].wait()
+            return await self._scripted.ask(request, on_text)
+        except asyncio.CancelledError:
+            self.cancelled.append(request)
+            raise
+
+    async def close(self) -> None:
+        await self._scripted.close()
+
+    @property
+    def asked(self) -> list[str]:
+        return [request.participant for request in self.requests]
+
+
+@dataclass(frozen=True, slots=True)
+class Functions:
+    tools: FunctionTools
+
+    async def call(self, tool: FunctionTool, arguments_json: str, *, call_id: str, run_id: UUID) -> CallResult:
+        return await self.tools.run(tool.name, arguments_json, CallContext(call_id, call_id, str(run_id)))
+
+
+@dataclass
+class Crew:
+    """One worker under way. `tell` notifies all processes, this one included."""
+
+    worker: Worker
+    model: Listening
+    task: asyncio.Task[None]
+    notifier: Notifier
+    functions: FunctionTools
+
+    def tell(self, message: dict[str, Any]) -> None:
+        self.notifier.tell(message)
+
+    async def drain(self) -> None:
+        self.worker.drain()
+        await asyncio.wait_for(self.task, PATIENCE)
+
+
+@asynccontextmanager
+async def crew(
+    database: Database,
+    new_id: NewId,
+    *,
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+    model: Listening | None = None,
+    is_apart: bool = False,
+    **options: Any,
+) -> AsyncIterator[Crew]:
+    """A worker that runs until the block ends, and is then drained."""
+    appender, notifier = Appender(database), Notifier(database)
+    model = model or Listening()
+    tools = FunctionTools.discover(functions or {})
+    workshop = Workshop(
+        database, appender, model, Functions(tools), Watched(notifier.tell), new_id, replace(QUICK, **options), lambda: True,
+        lambda: 1.0,
+    )  # fmt: skip
+    worker = Worker(workshop, Identity("here", os.getpid(), "0", is_apart))
+    made = Crew(worker, model, asyncio.create_task(worker.run()), notifier, tools)
+    try:
+        yield made
+    finally:
+        for event in model.held.values():
+            event.set()
+        worker.drain()
+        await asyncio.wait({made.task}, timeout=PATIENCE)
+        await notifier.close()
+        await appender.close()
+    if not made.task.cancelled():
+        made.task.result()
+
+
+@asynccontextmanager
+async def rescuers(
+    database: Database, new_id: NewId, functions: Mapping[str, Callable[..., Any]]
+) -> AsyncIterator[None]:
+    """Two workers in this process, one of them for suspects, for tests that need but one process of its own."""
+    quick = {"lease_seconds": 60.0, "sweep_seconds": 0.2, "poll_seconds": 0.1}
+    is_over = asyncio.Event()
+
+    async def take_suspects() -> None:
+        # such a worker ends by itself when there are no suspects
+        while not is_over.is_set():
+            async with crew(database, new_id, functions=functions, is_apart=True, **quick) as apart:
+                await asyncio.wait({apart.task})
+            with suppress(TimeoutError):
+                await asyncio.wait_for(is_over.wait(), 0.1)
+
+    async with crew(database, new_id, functions=functions, **quick):
+        apart = asyncio.create_task(take_suspects())
+        try:
+            yield
+        finally:
+            is_over.set()
+            await asyncio.wait({apart}, timeout=PATIENCE)
+
+
+async def until(condition: Callable[[], Awaitable[bool] | bool], *, seconds: float = PATIENCE) -> None:
+    """Waits for a thing to be so."""
+    async with asyncio.timeout(seconds):
+        while True:
+            found = condition()
+            if found if isinstance(found, bool) else await found:
+                return
+            await asyncio.sleep(0.01)
