@@ -16,7 +16,7 @@ import asyncpg
 
 from folkmoot.kernel import fault_points
 from folkmoot.kernel.errors import LeaseLost, Unreachable
-from folkmoot.store.append_columns import TOOL_COLUMNS, columns
+from folkmoot.store.append_parameters import TOOL_PARAMETERS, parameters
 from folkmoot.store.database import OUTAGES, Database, queries
 from folkmoot.store.outcomes import (
     Append,
@@ -177,10 +177,10 @@ class _Lane:
         return []
 
     async def _fetch(self, batch: Sequence[Append]) -> Sequence[Any]:
-        made = columns(batch)
-        is_lean = not any(made[n] for n in TOOL_COLUMNS)
+        made = parameters(batch)
+        is_lean = not any(made[n] for n in TOOL_PARAMETERS)
         rows: Sequence[Any] = await (
-            self._lean.fetch(*made[: TOOL_COLUMNS.start]) if is_lean else self._whole.fetch(*made)
+            self._lean.fetch(*made[: TOOL_PARAMETERS.start]) if is_lean else self._whole.fetch(*made)
         )
         return rows
 

@@ -3,10 +3,7 @@
 -- A missing ord: that claim is no more, nothing of the run was written. before <> what the worker expected: others wrote
 -- in between. is_whole = false: the signal has moved, so only the firm part was written.
 with t as materialized (select folkmoot_now() as now),
-r as materialized (
-    select * from unnest($1::int[], $2::uuid[], $3::uuid[], $4::bigint[], $5::uuid[], $6::bigint[], $7::int[], $8::int[],
-                         $9::run_status[], $10::boolean[], $11::text[], $12::text[], $13::float8[], $14::int[])
-        as r(ord, tenant_id, run_id, number, claim_id, signal, firm, total, ends, releases, output, failure, ready_in, errors)),
+r as materialized (select * from unnest($1::append_run[])),
 p as (
     update process p set
         updated_at = t.now,
@@ -37,24 +34,19 @@ i as (
                       turn_id, model_call_id, body, detail)
     select p.tenant_id, p.run_id, p.before + u.n, t.now, u.item_id, u.kind, u.author_kind, u.author_name, u.author_id, u.thread_id,
            u.turn_id, u.model_call_id, u.body, u.detail
-    from unnest($15::int[], $16::int[], $17::uuid[], $18::item_kind[], $19::author_kind[], $20::text[], $21::uuid[], $22::text[],
-                $23::uuid[], $24::uuid[], $25::jsonb[], $26::jsonb[])
-        as u(ord, n, item_id, kind, author_kind, author_name, author_id, thread_id, turn_id, model_call_id, body, detail)
+    from unnest($2::append_item[]) as u
     join p using (ord) cross join t
     where p.is_whole or u.n <= p.firm),
 model_calls_begun as (
     insert into model_call (tenant_id, run_id, model_call_id, turn_id, started_at, step_key, participant, provider, model)
     select p.tenant_id, p.run_id, u.id, u.turn_id, t.now, u.step_key, u.participant, u.provider, u.model
-    from unnest($27::int[], $28::uuid[], $29::uuid[], $30::text[], $31::text[], $32::text[], $33::text[])
-        as u(ord, id, turn_id, step_key, participant, provider, model)
+    from unnest($3::append_model_call_begun[]) as u
     join p using (ord) cross join t
     where p.is_whole),
 -- joined first, so that each call is then found by its whole key, however many the run has had
 ended as materialized (
     select p.tenant_id, p.run_id, u.id, u.usage, u.replay, u.tier, u.error_class, u.error_message, u.wait
-    from unnest($34::int[], $35::uuid[], $36::jsonb[], $37::jsonb[], $38::text[], $39::text[], $40::text[], $41::float8[],
-                $42::boolean[])
-        as u(ord, id, usage, replay, tier, error_class, error_message, wait, is_firm)
+    from unnest($4::append_model_call_ended[]) as u
     join p using (ord)
     where p.is_whole or u.is_firm),
 model_calls_ended as (
@@ -65,23 +57,23 @@ model_calls_ended as (
 -- from here to `last` is left out for batches without tool calls and voided model calls
 model_calls_voided as (
     update model_call m set ended_at = t.now, voided_at = t.now
-    from unnest($43::int[], $44::uuid[]) as u(ord, id) join p using (ord) cross join t
+    from unnest($5::int[], $6::uuid[]) as u(ord, id) join p using (ord) cross join t
     where m.tenant_id = p.tenant_id and m.run_id = p.run_id and m.model_call_id = u.id and m.ended_at is null),
 -- A call that is asked for and closed in one append (the run ends with it) never was open: its row comes in closed.
 calls_asked as (
     insert into call (tenant_id, run_id, call_id, model_call_id, operation, arguments_hash, idempotency_key, asked_at, ended_at, outcome)
     select p.tenant_id, p.run_id, u.id, u.model_call_id, u.operation, u.hash, u.key, t.now,
            case when p.is_whole and u.closed_as is not null then t.now end, case when p.is_whole then u.closed_as end
-    from unnest($45::int[], $46::uuid[], $47::uuid[], $48::text[], $49::bytea[], $50::text[], $51::text[])
+    from unnest($7::int[], $8::uuid[], $9::uuid[], $10::text[], $11::bytea[], $12::text[], $13::text[])
         as u(ord, id, model_call_id, operation, hash, key, closed_as)
     join p using (ord) cross join t),
 calls_begun as (
     update call c set begun_at = t.now, attempts = c.attempts + 1
-    from unnest($52::int[], $53::uuid[]) as u(ord, id) join p using (ord) cross join t
+    from unnest($14::int[], $15::uuid[]) as u(ord, id) join p using (ord) cross join t
     where p.is_whole and c.tenant_id = p.tenant_id and c.run_id = p.run_id and c.call_id = u.id and c.ended_at is null),
 calls_ended as (
     update call c set ended_at = t.now, outcome = u.outcome
-    from unnest($54::int[], $55::uuid[], $56::text[], $57::boolean[]) as u(ord, id, outcome, is_firm) join p using (ord) cross join t
+    from unnest($16::int[], $17::uuid[], $18::text[], $19::boolean[]) as u(ord, id, outcome, is_firm) join p using (ord) cross join t
     where (p.is_whole or u.is_firm) and c.tenant_id = p.tenant_id and c.run_id = p.run_id and c.call_id = u.id and c.ended_at is null),
 last as (select 1)
 select p.ord, p.before, p.signal_number, p.is_whole, p.stopped_by, t.now from p cross join t;

@@ -1,0 +1,80 @@
+"""What the fenced append's statement takes: an array of rows for runs, items and model calls, arrays of columns for tool calls.
+
+Deliberately absent: what they mean (`appends`), and sending them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from folkmoot.domain.items import Item
+from folkmoot.store.codecs import DETAIL, USAGE, json_text, safe, write_body
+from folkmoot.store.outcomes import Append
+
+_PARAMETERS = 19
+_RUNS, _ITEMS, _BEGUN, _ENDED = range(4)
+TOOL_PARAMETERS = range(4, _PARAMETERS)  # what a batch without tool calls and voided model calls leaves empty
+
+
+def parameters(batch: Sequence[Append]) -> list[list[Any]]:
+    """The statement's arrays, in the order of its parameters."""
+    made: list[list[Any]] = [[] for _ in range(_PARAMETERS)]
+    for ord_, a in enumerate(batch):
+        made[_RUNS].append(_run(ord_, a))
+        made[_ITEMS] += [_item(ord_, n, item) for n, item in enumerate(a.items, 1)]
+        if a.model_calls_begun or a.model_calls_ended or a.model_calls_voided:
+            _add_model_calls(made, ord_, a)
+        if a.calls_asked or a.calls_begun or a.calls_ended:
+            _add_calls(made, ord_, a)
+    return made
+
+
+def _run(ord_: int, a: Append) -> tuple[Any, ...]:
+    claim, end, back = a.claim, a.end, a.hand_back
+    return (
+        ord_, claim.tenant_id, claim.run_id, claim.number, claim.claim_id, a.signal_number, a.firm, len(a.items),
+        end.status.value if end else None, back is not None, safe(end.output) if end and end.output is not None else None,
+        safe(end.failure) if end and end.failure is not None else None, back.ready_in_seconds if back else None, a.driver_errors,
+    )  # fmt: skip
+
+
+def _item(ord_: int, n: int, item: Item) -> tuple[Any, ...]:
+    author = item.author
+    return (
+        ord_, n, item.item_id, item.body.kind, author.kind.value, safe(author.name), author.id, item.thread_id, item.turn_id,
+        item.model_call_id, write_body(item), DETAIL.write(item.detail) if item.detail is not None else None,
+    )  # fmt: skip
+
+
+def _add_model_calls(made: list[list[Any]], ord_: int, a: Append) -> None:
+    made[_BEGUN] += [
+        (ord_, b.model_call_id, b.turn_id, b.step_key, b.participant, b.provider, b.model) for b in a.model_calls_begun
+    ]
+    made[_ENDED] += [
+        (
+            ord_, e.model_call_id, USAGE.write(e.usage) if e.usage else None, json_text(e.replay) if e.replay else None,
+            e.service_tier, e.error_class, safe(e.error_message) if e.error_message else None, e.wait_seconds, e.is_firm,
+        )
+        for e in a.model_calls_ended
+    ]  # fmt: skip
+    _add_columns(made, 4, [(ord_, voided) for voided in a.model_calls_voided])
+
+
+def _add_calls(made: list[list[Any]], ord_: int, a: Append) -> None:
+    # a call's own id is its idempotency key: the same at every attempt, never shared by two calls
+    asked = [
+        (
+            ord_, call.call_id, call.model_call_id, safe(call.operation), call.arguments_hash, str(call.call_id), call.closed_as,
+        )
+        for call in a.calls_asked
+    ]  # fmt: skip
+    _add_columns(made, 6, asked)
+    _add_columns(made, 13, [(ord_, call_id) for call_id in a.calls_begun])
+    _add_columns(made, 15, [(ord_, call.call_id, call.outcome, call.is_firm) for call in a.calls_ended])
+
+
+def _add_columns(made: list[list[Any]], first: int, rows: Sequence[tuple[Any, ...]]) -> None:
+    for row in rows:
+        for column, value in enumerate(row, first):
+            made[column].append(value)
