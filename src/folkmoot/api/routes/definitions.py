@@ -15,6 +15,7 @@ from folkmoot.api.document import shown_as
 from folkmoot.api.doors import Caller, Doorway
 from folkmoot.api.mapping import agents, ai_models, interactions
 from folkmoot.api.mapping.cursors import name_cursor, number_cursor, read_name_cursor, read_number_cursor
+from folkmoot.api.mapping.references import version_at
 from folkmoot.api.paging import DEFAULT_LIMIT, Limit, cut
 from folkmoot.api.problems import responses
 from folkmoot.domain.definitions import DefinitionKind, Reference, StoredVersion
@@ -68,10 +69,11 @@ def add_writing(k: Kind) -> None:
     )
     async def create(doors: Doorway, caller: Caller, namespace_name: str, body: creation) -> Any:
         """Create a definition with its first version; one of this name must not be there yet."""
-        made = await definitions.publish(
-            doors.database, caller, namespace=namespace_name, name=body.name, version=k.to_domain(body.version), new_id=doors.new_id,
-            only_if_new=True,
-        )  # fmt: skip
+        with version_at("/version"):
+            made = await definitions.publish(
+                doors.database, caller, namespace=namespace_name, name=body.name, version=k.to_domain(body.version), new_id=doors.new_id,
+                only_if_new=True,
+            )  # fmt: skip
         return k.of_definition(made.stored, caller.tenant_id)
 
     made_new: dict[int | str, Any] = {201: {"model": k.shown, "description": "It is new."}}
