@@ -20,7 +20,6 @@ class WorkerOptions:
     driver_errors_limit: int = 5
     backoff_first_seconds: float = 1.0
     backoff_longest_seconds: float = 100.0
-    delta_seconds: float = 0.1
 
 
 def backoff_seconds(options: WorkerOptions, attempt: int, chance: float) -> float:

@@ -7,7 +7,6 @@ escape (`\\ud83d`). Deliberately absent: a third set of classes; these are TypeA
 from __future__ import annotations
 
 import json
-import re
 from typing import Annotated, Any, Generic, TypeVar, get_args
 
 from pydantic import Field, TypeAdapter
@@ -21,17 +20,13 @@ from folkmoot.domain.definitions import (
     ResolvedInteraction,
     RoundRobinVersion,
 )
+from folkmoot.domain.json_text import visible
 from folkmoot.domain.model_calls import Usage
 
 T = TypeVar("T")
-_UNSAFE = re.compile("[\x00\ud800-\udfff]")
 
 
-def safe(text: str) -> str:
-    """The text with what PostgreSQL cannot hold made visible (B25)."""
-    if "\x00" not in text and text.isascii():
-        return text
-    return _UNSAFE.sub(lambda m: "\u2400" if m.group() == "\x00" else f"\\u{ord(m.group()):04x}", text)
+safe = visible  # one normal form for what PostgreSQL cannot hold, here and in what a model is shown (B25)
 
 
 def safe_json(value: Any) -> Any:
