@@ -18,6 +18,7 @@ from bench.latency import latency
 from bench.length import long_conversation
 from bench.lists import lists
 from bench.peer_runs import fake_model
+from bench.people import people
 from bench.raw_limits import raw_limits
 from bench.speed import many_conversations, many_over_http, one_conversation
 from bench.takeover import takeover
@@ -27,9 +28,9 @@ _HERE = Path(__file__).parent
 _REPEATS = 5
 PARTS: dict[str, Part] = {
     "limits": raw_limits, "a": one_conversation, "b": long_conversation, "c": many_conversations, "ch": many_over_http,
-    "d": waiting_runs, "e": latency, "f": takeover, "g": footprint, "h": lists,
+    "d": waiting_runs, "e": latency, "f": takeover, "g": footprint, "h": lists, "i": people,
 }  # fmt: skip
-_ALSO = {"lists": "h"}
+_ALSO = {"lists": "h", "people": "i"}
 
 
 def _arguments() -> argparse.Namespace:

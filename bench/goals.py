@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from bench.approvals import BESIDE, MCP, OVER_HTTP
 from bench.course import MORE_PEERS, PEERS
 from bench.figures import OURS, Figures, shown
 from bench.length import OBSERVED
+from bench.people import BEGINS, INBOX, PAUSED
 from bench.speed import LONG
 from bench.takeover import BOUND_SECONDS
 
@@ -71,8 +73,22 @@ def _growth(subject: str) -> Callable[[Figures], float | None]:
 
 
 def _slowest_list(figures: Figures) -> float | None:
-    spreads = [figures.spread("h", subject, "ms_p95") for subject in figures.subjects("h")]
+    return _worst(figures, "h", figures.subjects("h"), "ms_p95")
+
+
+def _worst(figures: Figures, part: str, subjects: Iterable[str], name: str) -> float | None:
+    spreads = [figures.spread(part, subject, name) for subject in subjects]
     return max((spread.median for spread in spreads if spread), default=None)
+
+
+def _worst_of(subjects: tuple[str, ...], name: str) -> Callable[[Figures], float | None]:
+    return lambda figures: _worst(figures, "i", subjects, name)
+
+
+def _misdone(figures: Figures) -> float | None:
+    """Approved calls that were not made or made again, in any repetition."""
+    lines = [line for subject in (OVER_HTTP, BESIDE, MCP) for line in figures.of("i", subject)]
+    return sum(line["calls_lost"] + line["calls_twice"] for line in lines) if lines else None
 
 
 GOALS = (
@@ -92,4 +108,12 @@ GOALS = (
     Goal("start to a one-turn run's end, ms p50", _median("e", OURS, "end_ms_p50"), 8, 4),
     Goal("50 conversations over HTTP, over the best durable peer", _over_best("ch"), 2, is_least=True),
     Goal("the slowest list of runs, ms p95 (B63)", _slowest_list, 50),
+    Goal("MB more in a worker beside 5,000 runs that wait for people", _worst_of((BEGINS, PAUSED), "mb_more"), 5),
+    Goal("the inbox over HTTP beside them, ms p95", _worst_of(INBOX, "ms_p95"), 50),
+    Goal(
+        "1,000 approvals at once: answer to the call of a function, ms p95",
+        _worst_of((OVER_HTTP, BESIDE), "call_ms_p95"),
+        2000,
+    ),
+    Goal("approved calls lost or made twice", _misdone, 0),
 )

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from bench.approvals import BESIDE, MCP, OVER_HTTP
 from bench.course import MORE_PEERS, PEERS
 from bench.figures import OURS, Figures, shown
 from bench.goals import GOALS, best_durable
 from bench.length import MARKS, OBSERVED
+from bench.people import BEGINS, INBOX, PAUSED
 from bench.speed import LONG, LONG_TURNS, SHORT_TURNS
 
 BEGIN = "<!-- figures: written by `python -m bench`; do not edit -->"
@@ -30,6 +32,7 @@ TITLES = {
     "f": "f. Takeover of a killed worker's run",
     "g": "g. Import, start, size",
     "h": "h. Lists of runs (B63)",
+    "i": "i. 5,000 runs that wait for people, and 1,000 approvals at once",
 }
 
 
@@ -179,6 +182,19 @@ def _lists(figures: Figures, part: str) -> str:
     return f"{made['runs']:,} runs.\n\n" + _table(["filter", "ms p50", "ms p95", "rows", "found by"], rows)
 
 
+def _people(figures: Figures, part: str) -> str:
+    worker = ["", "MB beside none", "MB, all waiting", "MB more", "idle CPU % beside none", "idle CPU %, all waiting"]
+    weighed = ("mb_none", "mb_waiting", "mb_more", "cpu_percent_none", "cpu_percent")
+    calls = ["from answer to call", "runs", "answers/s", "ms p50", "ms p95", "lost", "twice", "worker CPU ms each"]
+    called = ("runs", "answers_per_s", "call_ms_p50", "call_ms_p95", "calls_lost", "calls_twice", "cpu_ms_each")
+    tables = (
+        (worker, weighed, (BEGINS, PAUSED)),
+        (["over HTTP", "ms p50", "ms p95", "ms longest"], ("ms_p50", "ms_p95", "ms_longest"), INBOX),
+        (calls, called, (OVER_HTTP, BESIDE, MCP)),
+    )
+    return "\n\n".join(_by_subject(figures, part, head, names, only=subjects) for head, names, subjects in tables)
+
+
 def _limits(figures: Figures, part: str) -> str:
     return _by_subject(
         figures, part, ["", "per second", "CPU ms each", "machine CPU ms each"], ("per_s", "cpu_ms", "machine_cpu_ms")
@@ -192,9 +208,10 @@ def _by_subject(
     columns: Sequence[str],
     *,
     extra: Callable[[str], str] | None = None,
+    only: Sequence[str] | None = None,
 ) -> str:
     rows = []
-    for subject in figures.subjects(part):
+    for subject in figures.subjects(part) if only is None else only:
         row = [subject, extra(subject)] if extra else [subject]
         trouble = figures.trouble(part, subject)
         spreads = [figures.spread(part, subject, column) for column in columns]
@@ -210,5 +227,5 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 _TABLES: dict[str, Callable[[Figures, str], str]] = {
     "limits": _limits, "a": _speed, "b": _length, "c": _speed, "ch": _speed, "d": _waiting, "e": _latency, "f": _takeover,
-    "g": _footprint, "h": _lists,
+    "g": _footprint, "h": _lists, "i": _people,
 }  # fmt: skip

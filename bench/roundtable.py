@@ -79,14 +79,14 @@ class Driver:
     def __init__(self, database: Database, notifier: Notifier) -> None:
         self.database = database
         self.notifier = notifier
-        self.tenant_id, self.user_id, self._namespace_id = new_id(), new_id(), new_id()
+        self.tenant_id, self.user_id, self.namespace_id = new_id(), new_id(), new_id()
 
     async def start(self, resolved: ResolvedInteraction, *, count: int = 1, run_ids: Sequence[UUID] = ()) -> list[UUID]:
         ids = list(run_ids) or [new_id() for _ in range(count)]
         async with self.database.writer() as writer:
             for run_id in ids:
                 await runs.insert(
-                    writer, self.tenant_id, run_id=run_id, namespace_id=self._namespace_id, created_by=self.user_id,
+                    writer, self.tenant_id, run_id=run_id, namespace_id=self.namespace_id, created_by=self.user_id,
                     resolved=resolved, response_json_schema=None, tags=(), priority=0,
                 )  # fmt: skip
         self.notifier.tell({"to": "workers"})

@@ -1,4 +1,4 @@
-"""Workers as child processes: `folkmoot worker`, ready, and ended again."""
+"""Child processes: `folkmoot worker`, ready, and ended again; and servers that say when they are ready."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 
 from bench.ground import Ground
 from bench.roundtable import Driver
@@ -59,14 +60,20 @@ class WorkerProcess:
 
 @asynccontextmanager
 async def worker(
-    ground: Ground, dsn: str, driver: Driver, *, command: tuple[str, ...] = FOLKMOOT_WORKER, **settings: str
+    ground: Ground,
+    dsn: str,
+    driver: Driver,
+    *,
+    command: tuple[str, ...] = FOLKMOOT_WORKER,
+    beside: Mapping[str, str] = MappingProxyType({}),
+    **settings: str,
 ) -> AsyncIterator[WorkerProcess]:
-    """A worker that is ready to claim. `settings`: names without FOLKMOOT_."""
+    """A worker that is ready to claim. `settings`: names without FOLKMOOT_. `beside`: what else its environment has."""
     began = time.monotonic()
     log = ground.folder / f"worker-{time.time_ns()}.log"
     with log.open("wb") as log_file:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, *command, cwd=_ROOT, env=ground.environment(dsn, **settings),
+            sys.executable, *command, cwd=_ROOT, env={**ground.environment(dsn, **settings), **beside},
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=log_file,
         )  # fmt: skip
     made = WorkerProcess(process, log)
@@ -75,3 +82,28 @@ async def worker(
         yield made
     finally:
         await made.stop()
+
+
+@asynccontextmanager
+async def server(ground: Ground, dsn: str, *command: str, **settings: str) -> AsyncIterator[str]:
+    """A Python process that is ready once it has printed a line, which is given; ended with the block."""
+    log = ground.folder / f"server-{time.time_ns()}.log"
+    with log.open("wb") as log_file:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, *command, cwd=_ROOT, env=ground.environment(dsn, **settings),
+            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=log_file,
+        )  # fmt: skip
+    assert process.stdout is not None
+    try:
+        line = await asyncio.wait_for(process.stdout.readline(), _START_SECONDS)
+        if not line:
+            raise RuntimeError(f"{' '.join(command)} did not become ready:\n{log.read_text()}")
+        yield line.decode()
+    finally:
+        with suppress(ProcessLookupError):
+            process.terminate()
+        try:
+            await asyncio.wait_for(process.wait(), _STOP_SECONDS)
+        except TimeoutError:
+            process.kill()
+            await process.wait()

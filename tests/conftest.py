@@ -34,6 +34,13 @@ T = TypeVar("T")
 
 EXTERNAL = "FOLKMOOT_TEST_DATABASE_URL"
 LOCAL_SETTINGS = "postgresql.local.conf"
+HASTY = """\
+fsync = off
+full_page_writes = off
+autovacuum = off
+max_wal_size = 8GB
+"""
+DROPS_TRIED = 10
 _GROUND = pytest.StashKey[Path]()
 _HAS_NAMED_GROUND = pytest.StashKey[bool]()
 _numbers = itertools.count(1)
@@ -41,6 +48,8 @@ _numbers = itertools.count(1)
 
 def pytest_configure(config: pytest.Config) -> None:
     """The first process names the folder that all share, and its workers are told of it; whoever needs it first makes it."""
+    # The hundreds of processes that tests start would each compile all of the project.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     told: dict[str, Any] | None = getattr(config, "workerinput", None)
     config.stash[_HAS_NAMED_GROUND] = told is None
     if told is not None:
@@ -96,7 +105,7 @@ def template(server_dsn: str) -> Iterator[str]:
 
     in_a_loop_of_its_own(make())
     yield name
-    in_a_loop_of_its_own(_execute(server_dsn, f'drop database if exists "{name}" with (force)'))
+    in_a_loop_of_its_own(drop_database(server_dsn, name))
 
 
 @pytest_asyncio.fixture
@@ -105,7 +114,16 @@ async def database_dsn(server_dsn: str, template: str) -> AsyncIterator[str]:
     name = f"{template.replace('template', 'test')}_{next(_numbers)}"
     await _execute(server_dsn, f'create database "{name}" template "{template}"')
     yield dsn_of(server_dsn, name)
-    await _execute(server_dsn, f'drop database if exists "{name}" with (force)')
+    await drop_database(server_dsn, name)
+
+
+@pytest_asyncio.fixture
+async def empty_dsn(server_dsn: str) -> AsyncIterator[str]:
+    """The address of a database with nothing in it, not even migrations."""
+    name = f"folkmoot_empty_{os.getpid()}_{secrets.token_hex(4)}"
+    await _execute(server_dsn, f'create database "{name}"')
+    yield dsn_of(server_dsn, name)
+    await drop_database(server_dsn, name)
 
 
 @pytest_asyncio.fixture
@@ -144,7 +162,23 @@ async def _make_hasty(data_dir: Path) -> None:
     """
     server = await open_server(data_dir)
     await server.close()
-    (data_dir / LOCAL_SETTINGS).write_text("fsync = off\nfull_page_writes = off\n", encoding="utf-8")
+    (data_dir / LOCAL_SETTINGS).write_text(HASTY, encoding="utf-8")
+
+
+async def drop_database(server_dsn: str, name: str) -> None:
+    """Drops a database whoever is connected to it.
+
+    Nobody but a superuser may end autovacuum's worker, which drop by force would do; a drop without it has the server send
+    that one away. It is then refused for whoever else is connected, so the two take turns.
+    """
+    for tried in range(1, DROPS_TRIED + 1):
+        how = " with (force)" if tried % 2 else ""
+        try:
+            await _execute(server_dsn, f'drop database if exists "{name}"{how}')
+            return
+        except (asyncpg.InsufficientPrivilegeError, asyncpg.ObjectInUseError):
+            if tried == DROPS_TRIED:
+                raise
 
 
 async def _execute(dsn: str, statement: str) -> None:

@@ -6,7 +6,7 @@ Deliberately absent: anything that acts on a setting. Only `bootstrap` imports t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from folkmoot.kernel.errors import BadInput
@@ -41,6 +41,19 @@ SETTINGS = (
         "FUNCTIONS",
         "Python files whose functions agents may call, beside those found by entry point; separated by colons.",
     ),
+    Setting(
+        "SECRET_KEY",
+        "The key that seals secrets, as base64 of 32 bytes; several are parted by commas: the first seals, all open.",
+    ),
+    Setting(
+        "SECRET_KEY_FILE",
+        "A file that holds what SECRET_KEY would. Default: the embedded database makes one, secret.key in the data directory.",
+    ),
+    Setting(
+        "ALLOW_ADDRESSES",
+        "What connectors and webhooks may reach inside: networks, addresses or host names, with a port or without, parted by commas.",
+    ),
+    Setting("ALLOW_STDIO", "yes lets MCP connectors start commands on this machine; no refuses them.", "no"),
     Setting("LEASE_SECONDS", "How long a worker's lease lasts without a ping.", "60"),
     Setting("PING_SECONDS", "How often a worker pings.", "10"),
     Setting("SWEEP_SECONDS", "How often lost leases and time limits are looked for, with 20 % jitter.", "10"),
@@ -71,6 +84,10 @@ class Settings:
     port: int
     model: str | None
     functions: tuple[Path, ...]
+    secret_key: str | None = field(repr=False)
+    secret_key_file: Path | None
+    allow_addresses: tuple[str, ...]
+    allow_stdio: bool
     lease_seconds: float
     ping_seconds: float
     sweep_seconds: float
@@ -109,6 +126,10 @@ def read(environment: Mapping[str, str]) -> Settings:
     level = text["LOG_LEVEL"].lower()
     if level not in ("debug", "info", "warning", "error"):
         raise BadInput(f"{PREFIX}LOG_LEVEL is '{level[:50]}'; it must be debug, info, warning or error.")
+    if text["ALLOW_STDIO"].lower() not in ("yes", "no"):
+        raise BadInput(f"{PREFIX}ALLOW_STDIO is '{text['ALLOW_STDIO'][:50]}'; it must be yes or no.")
+    if text["SECRET_KEY"] and text["SECRET_KEY_FILE"]:
+        raise BadInput(f"{PREFIX}SECRET_KEY and {PREFIX}SECRET_KEY_FILE are both set. Set one of them.")
     return Settings(
         database_url=text["DATABASE_URL"] or None,
         data_dir=Path(text["DATA_DIR"]).expanduser() if text["DATA_DIR"] else None,
@@ -116,6 +137,10 @@ def read(environment: Mapping[str, str]) -> Settings:
         port=whole("PORT", least=0, most=65535),
         model=text["MODEL"] or None,
         functions=tuple(Path(part) for part in text["FUNCTIONS"].split(":") if part),
+        secret_key=text["SECRET_KEY"] or None,
+        secret_key_file=Path(text["SECRET_KEY_FILE"]).expanduser() if text["SECRET_KEY_FILE"] else None,
+        allow_addresses=tuple(part.strip() for part in text["ALLOW_ADDRESSES"].split(",") if part.strip()),
+        allow_stdio=text["ALLOW_STDIO"].lower() == "yes",
         lease_seconds=number("LEASE_SECONDS", least=0.5),
         ping_seconds=number("PING_SECONDS", least=0.05),
         sweep_seconds=number("SWEEP_SECONDS", least=0.05),

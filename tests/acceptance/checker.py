@@ -19,8 +19,9 @@ import panels
 from folkmoot.store import conversations, runs
 from folkmoot.store.database import Database
 
-REPEATABLE = frozenset({"look", "note", "wait", "break_down"})
-_OWNED = ("item", "model_call", "call", "resolved_definition")
+REPEATABLE = frozenset({"look", "note", "wait", "break_down", "dump"})
+GATED = frozenset({"sign"})
+_OWNED = ("item", "model_call", "call", "resolved_definition", "pending", "content")
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ async def faults(database: Database, log: Path) -> list[str]:
     found += await _gaps(database)
     found += await _results(database)
     found += await _unsettled(database)
+    found += await _without_approval(database, entries)
     found += await _strangers(database)
     return found
 
@@ -93,9 +95,24 @@ async def _stuck(database: Database) -> list[str]:
     """A run whose worker's lease has run out is claimable: the next sweep sees to it."""
     rows = await panels.fetch(
         database,
-        "select run_id, status from process where ended_at is null and ready_at is null and worker_id is null",
+        """select run_id, status from process p where ended_at is null and ready_at is null and worker_id is null
+           and not exists (select from pending w where (w.tenant_id, w.run_id, w.pending_id) = (p.tenant_id, p.run_id, p.pending_id)
+                           and w.outcome is null)""",
     )
     return [f"The run {row['run_id']} is {row['status']}, and nobody can claim it." for row in rows]
+
+
+async def _without_approval(database: Database, entries: Iterable[Entry]) -> list[str]:
+    """A gated call that was made has an approval from before; nothing that is answered is asked again."""
+    rows = await panels.fetch(
+        database, "select pending_id, outcome, extract(epoch from answered_at)::float8 as at from pending"
+    )
+    approved = {str(row["pending_id"]): row["at"] for row in rows if row["outcome"] == "Approved"}
+    return [
+        f"The call {entry.call_id} of {entry.name} was made without an approval."
+        for entry in entries
+        if entry.name in GATED and not approved.get(entry.call_id, float("inf")) < entry.time
+    ]
 
 
 async def _gaps(database: Database) -> list[str]:

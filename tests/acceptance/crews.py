@@ -6,6 +6,7 @@ Deliberately absent: processes (`processes`), and any fake of a store or an engi
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -13,17 +14,23 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from folkmoot.domain.calls import CallResult, FunctionTool
+from folkmoot.bootstrap.outside import Outside
+from folkmoot.domain.calls import CallResult, Tool
 from folkmoot.domain.model_calls import Model, ModelChoice, ModelFailure, ModelReply, ModelRequest, OnText
+from folkmoot.domain.operations import SecretHeader
+from folkmoot.kernel.errors import NotFound
 from folkmoot.kernel.ids import NewId
 from folkmoot.llm.scripted import ScriptedModel
+from folkmoot.runtime import large_results
 from folkmoot.runtime.options import WorkerOptions
+from folkmoot.runtime.tool_calls import ToolCalls
 from folkmoot.runtime.watched import Watched
 from folkmoot.runtime.worker import Identity, Worker
 from folkmoot.runtime.workshop import Workshop
 from folkmoot.store.appends import Appender
 from folkmoot.store.database import Database, Notifier
 from folkmoot.tools.functions import CallContext, FunctionTools
+from folkmoot.vault.masks import OF_PROCESS
 
 QUICK = WorkerOptions(
     lease_seconds=1000.0, ping_seconds=0.2, own_deadline_seconds=900.0, sweep_seconds=0.2, poll_seconds=0.2, drain_seconds=20.0,
@@ -69,8 +76,10 @@ class Listening:
 class Functions:
     tools: FunctionTools
 
-    async def call(self, tool: FunctionTool, arguments_json: str, *, call_id: str, run_id: UUID) -> CallResult:
-        return await self.tools.run(tool.name, arguments_json, CallContext(call_id, call_id, str(run_id)))
+    async def call(
+        self, tool: Tool, arguments: dict[str, Any], *, call_id: str, tenant_id: UUID, run_id: UUID
+    ) -> CallResult:
+        return await self.tools.run(tool.name, json.dumps(arguments), CallContext(call_id, call_id, str(run_id)))
 
 
 @dataclass
@@ -82,9 +91,13 @@ class Crew:
     task: asyncio.Task[None]
     notifier: Notifier
     functions: FunctionTools
+    database: Database
 
     def tell(self, message: dict[str, Any]) -> None:
         self.notifier.tell(message)
+
+    async def read_result(self, arguments: dict[str, Any], *, tenant_id: UUID, run_id: UUID) -> CallResult:
+        return await large_results.read(self.database, arguments, tenant_id=tenant_id, run_id=run_id)
 
     async def drain(self) -> None:
         self.worker.drain()
@@ -99,18 +112,20 @@ async def crew(
     functions: Mapping[str, Callable[..., Any]] | None = None,
     model: Listening | None = None,
     is_apart: bool = False,
+    outside: Outside | None = None,
     **options: Any,
 ) -> AsyncIterator[Crew]:
-    """A worker that runs until the block ends, and is then drained."""
+    """A worker that runs until the block ends, and is then drained. `outside`: where its external operations are called."""
     appender, notifier = Appender(database), Notifier(database)
     model = model or Listening()
     tools = FunctionTools.discover(functions or {})
+    calls = Functions(tools) if outside is None else ToolCalls(database, tools, outside, _no_header, OF_PROCESS.mask)
     workshop = Workshop(
-        database, appender, model, Functions(tools), Watched(notifier.tell), new_id, replace(QUICK, **options), lambda: True,
+        database, appender, model, calls, Watched(notifier.tell), new_id, replace(QUICK, **options), lambda: True,
         lambda: 1.0,
     )  # fmt: skip
     worker = Worker(workshop, Identity("here", os.getpid(), "0", is_apart))
-    made = Crew(worker, model, asyncio.create_task(worker.run()), notifier, tools)
+    made = Crew(worker, model, asyncio.create_task(worker.run()), notifier, tools, database)
     try:
         yield made
     finally:
@@ -124,9 +139,13 @@ async def crew(
         made.task.result()
 
 
+async def _no_header(tenant_id: UUID, header: SecretHeader) -> str:
+    raise NotFound("There are no secrets here.")
+
+
 @asynccontextmanager
 async def rescuers(
-    database: Database, new_id: NewId, functions: Mapping[str, Callable[..., Any]]
+    database: Database, new_id: NewId, functions: Mapping[str, Callable[..., Any]], outside: Outside | None = None
 ) -> AsyncIterator[None]:
     """Two workers in this process, one of them for suspects, for tests that need but one process of its own."""
     quick = {"lease_seconds": 60.0, "sweep_seconds": 0.2, "poll_seconds": 0.1}
@@ -135,12 +154,12 @@ async def rescuers(
     async def take_suspects() -> None:
         # such a worker ends by itself when there are no suspects
         while not is_over.is_set():
-            async with crew(database, new_id, functions=functions, is_apart=True, **quick) as apart:
+            async with crew(database, new_id, functions=functions, is_apart=True, outside=outside, **quick) as apart:
                 await asyncio.wait({apart.task})
             with suppress(TimeoutError):
                 await asyncio.wait_for(is_over.wait(), 0.1)
 
-    async with crew(database, new_id, functions=functions, **quick):
+    async with crew(database, new_id, functions=functions, outside=outside, **quick):
         apart = asyncio.create_task(take_suspects())
         try:
             yield

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from folkmoot.domain import items
-from folkmoot.domain.calls import FunctionTool
+from folkmoot.domain.calls import Tool
 from folkmoot.domain.definitions import ModelChoice, Participant, ResolvedInteraction, SystemPromptMode
 from folkmoot.domain.items import Author, AuthorKind, Item, StoredItem
 from folkmoot.domain.model_calls import Sampling
@@ -35,7 +35,7 @@ def interaction(
     script: Mapping[str, Any] | None = None,
     *,
     names: tuple[str, ...] = ("Ann", "Ben", "Cid"),
-    tools: Mapping[str, tuple[FunctionTool, ...]] | None = None,
+    tools: Mapping[str, tuple[Tool, ...]] | None = None,
     provider: str = "scripted",
     **settings: Any,
 ) -> ResolvedInteraction:

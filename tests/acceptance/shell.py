@@ -5,6 +5,7 @@ Deliberately absent: anything that looks inside; what a user cannot see is asked
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import os
 import pty
@@ -19,6 +20,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from forked import Forks
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
@@ -83,6 +86,17 @@ class Done:
     err: str
 
 
+_started: set[str] = set()
+_loaded: list[Forks] = []
+
+
+def _forks(shell: Shell) -> Forks:
+    if not _loaded:
+        _loaded.append(Forks(shell.environment(None)))
+        atexit.register(_loaded[0].close)
+    return _loaded[0]
+
+
 @dataclass
 class Shell:
     """`home` holds a user's files and is where commands are typed; the database is a test's own."""
@@ -119,7 +133,15 @@ class Shell:
         seconds: float = PATIENCE_SECONDS,
         env: Mapping[str, str] | None = None,
     ) -> Done:
-        """The command to its end. `typed`: what is piped into it; nothing otherwise. `env`: further variables."""
+        """The command to its end. `typed`: what is piped into it; nothing otherwise. `env`: further variables.
+
+        Each command is started from nothing once; after that, where nothing is typed, it is forked from a process that has
+        loaded all of them.
+        """
+        name = next(iter(arguments), "")
+        if name in _started and typed is None:
+            return Done(*_forks(self).run(arguments, env=self.environment(env), cwd=self.home, seconds=seconds))
+        _started.add(name)
         process = self.start(*arguments, stdin=subprocess.PIPE if typed is not None else subprocess.DEVNULL, env=env)
         out, err = process.communicate(typed, timeout=seconds)
         return Done(process.returncode, out, err)

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-import secrets
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import urllib.request
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-import asyncpg
 import panels
 import pytest
-import pytest_asyncio
 from shell import AGREED, SLOW, Shell, lines_until
 
 from folkmoot import __version__
@@ -35,19 +31,6 @@ def shell(database_dsn: str, tmp_path: Path) -> Iterator[Shell]:
     made = Shell(tmp_path, database_dsn)
     yield made
     made.close()
-
-
-@pytest_asyncio.fixture
-async def empty_dsn(server_dsn: str) -> AsyncIterator[str]:
-    """The address of a database with nothing in it, not even migrations."""
-    name = f"folkmoot_empty_{secrets.token_hex(4)}"
-    connection = await asyncpg.connect(server_dsn)
-    try:
-        await connection.execute(f'create database "{name}"')
-        yield urlsplit(server_dsn)._replace(path=f"/{name}").geturl()
-        await connection.execute(f'drop database "{name}" with (force)')
-    finally:
-        await connection.close()
 
 
 def objects(text: str) -> list[Any]:

@@ -28,6 +28,8 @@ from folkmoot.kernel.ids import id_source
 from folkmoot.llm.registry import Models
 from folkmoot.store import tenancy
 from folkmoot.store.database import Database, Notifier
+from folkmoot.vault.keys import key_of
+from folkmoot.vault.sealing import Vault
 
 NAMESPACE = "examples"
 PANEL = f"/namespaces/{NAMESPACE}/interactions/by-name/panel"
@@ -62,19 +64,33 @@ def _client(url: str, key: str | None) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(base_url=url, headers=headers, timeout=30, limits=limits, trust_env=False)
 
 
+VAULT = Vault((key_of(bytes(range(32))),), random_bytes=secrets.token_bytes)
+
+
 @asynccontextmanager
 async def served(
-    dsn: str, *, data_dir: Path, key: str | None = None, connections: int = 8, works: bool = False
-) -> AsyncIterator[Served]:
-    """The API listening; with `works` a worker beside it. `key`: of a tenant that is there; without one it is made."""
+    dsn: str, *, data_dir: Path, key: str | None = None, connections: int = 8, works: bool = False, allows: str = "",
+    more: Mapping[str, str] | None = None, model: Any = None,
+) -> AsyncIterator[Served]:  # fmt: skip
+    """The API listening; with `works` a worker beside it. `key`: of a tenant that is there; without one it is made.
+
+    `allows`: what connectors may reach inside. `more`: further settings. `model`: asked in place of the installation's.
+    """
     found = settings.read(
-        {"FOLKMOOT_DATABASE_URL": dsn, "FOLKMOOT_DATA_DIR": str(data_dir), "FOLKMOOT_POLL_SECONDS": "0.5"}
+        {
+            "FOLKMOOT_DATABASE_URL": dsn,
+            "FOLKMOOT_DATA_DIR": str(data_dir),
+            "FOLKMOOT_POLL_SECONDS": "0.5",
+            "FOLKMOOT_ALLOW_ADDRESSES": allows,
+            **(more or {}),
+        }
     )
     database = await Database.open(dsn, connections=connections)
-    models = Models(lambda _: None, data_dir=data_dir)
+    models = model or Models(lambda _: None, data_dir=data_dir)
     installation = Installation(
         found, data_dir, database, Notifier(database), models, installations.find_functions(()), NEW_ID
     )
+    installation.vault = VAULT
     try:
         if key is None:
             await installations.make_default_tenant(installation)
@@ -164,7 +180,8 @@ async def stranger_key(database: Database) -> tuple[Caller, str]:
         execute = writer.connection.execute
         await execute("insert into tenant values ($1, $2, now())", stranger.tenant_id, f"tenant-{secrets.token_hex(4)}")
         await execute(
-            "insert into app_user values ($1, $2, $3, true, now())",
+            "insert into app_user (tenant_id, user_id, name, role, created_by, created_at, updated_at) "
+            "values ($1, $2, $3, 'owner', $2, now(), now())",
             stranger.tenant_id,
             stranger.user_id,
             stranger.user_name,

@@ -33,12 +33,13 @@ from folkmoot.llm.openai import OpenAiModel
 needs_file = pytest.mark.skipif(
     DATA_DIR is None, reason="the local model's file is not there: run `folkmoot model pull`"
 )
+in_one_loop = pytest.mark.asyncio(loop_scope="module")
 MODEL = ModelChoice("local", MODEL_NAME)
 SOLUTION = {
     "type": "object",
     "additionalProperties": False,
     "required": ["answer", "reason"],
-    "properties": {"answer": {"type": "string", "maxLength": 80}, "reason": {"type": "string", "maxLength": 300}},
+    "properties": {"answer": {"type": "string", "maxLength": 40}, "reason": {"type": "string", "maxLength": 60}},
 }
 PROPOSE = OfferedTool(
     "propose_solution",
@@ -47,8 +48,17 @@ PROPOSE = OfferedTool(
 )
 
 
-@pytest_asyncio.fixture
+# what takes time is words, and few are needed to see whether they are the right ones
+SHORT = 24
+A_VOTE = (
+    BALLOT[0],
+    OfferedTool("disagree", "Vote against it.", {"type": "object", "properties": {"reason": {"type": "string", "maxLength": 40}}}),
+)  # fmt: skip
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def local() -> AsyncIterator[LocalModel]:
+    """Loaded once: no call leaves anything behind for the next."""
     model = LocalModel(data_dir=DATA_DIR or Path("nowhere"))
     yield model
     await model.close()
@@ -61,40 +71,45 @@ async def ask(model: LocalModel | OpenAiModel, request: ModelRequest, pieces: li
 
 
 @needs_file
+@in_one_loop
 async def test_text_is_passed_on_as_it_comes_and_counted(local: LocalModel) -> None:
     """B45."""
     pieces: list[str] = []
-    reply = await ask(local, a_request(MODEL), pieces)
+    reply = await ask(local, a_request(MODEL, sampling=Sampling(max_tokens=SHORT)), pieces)
     assert reply.text and not reply.calls
     assert "".join(pieces) == reply.text and len(pieces) > 1
     assert reply.usage.input > 0 and reply.usage.output > 0 and not reply.usage.estimated
 
 
 @needs_file
+@in_one_loop
 async def test_same_request_gives_the_same_reply_whatever_was_asked_before(local: LocalModel) -> None:
     """A worker that takes over, or a restart, changes nothing: no prompt is cached, and the seed is the request's."""
-    request = a_request(MODEL, sampling=Sampling(seed=7))
+    request = a_request(MODEL, sampling=Sampling(seed=7, max_tokens=SHORT))
     first = await ask(local, request)
-    await ask(local, a_request(MODEL, offered=BALLOT, required=True, purpose=Purpose.BALLOT))
+    await ask(local, a_request(MODEL, offered=A_VOTE, required=True, purpose=Purpose.BALLOT))
     assert await ask(local, request) == first
 
 
 @needs_file
+@in_one_loop
 async def test_seed_is_honoured(local: LocalModel) -> None:
     texts = {
-        (await ask(local, a_request(MODEL, sampling=Sampling(seed=seed, temperature=1.5)))).text for seed in (1, 2)
+        (await ask(local, a_request(MODEL, sampling=Sampling(seed=seed, temperature=1.5, max_tokens=SHORT)))).text
+        for seed in (1, 2)
     }
     assert len(texts) > 1
 
 
 @needs_file
+@in_one_loop
 async def test_ballot_is_always_a_vote(local: LocalModel) -> None:
     """B31, B33: the schema leaves nothing but the two calls."""
     instruction = "Ben proposes this answer: tea\nVote now: call agree, or call disagree with your reason."
     for seed in range(2):
         request = a_request(
             MODEL,
-            offered=BALLOT,
+            offered=A_VOTE,
             required=True,
             instruction=instruction,
             purpose=Purpose.BALLOT,
@@ -106,6 +121,7 @@ async def test_ballot_is_always_a_vote(local: LocalModel) -> None:
 
 
 @needs_file
+@in_one_loop
 async def test_proposal_fits_the_schema_of_the_solution(local: LocalModel) -> None:
     """B33."""
     view = [
@@ -120,6 +136,7 @@ async def test_proposal_fits_the_schema_of_the_solution(local: LocalModel) -> No
 
 
 @needs_file
+@in_one_loop
 async def test_cancelled_call_makes_way_for_the_next(local: LocalModel) -> None:
     came = asyncio.Event()
     task = asyncio.create_task(local.ask(a_request(MODEL), lambda piece: came.set()))
@@ -127,18 +144,20 @@ async def test_cancelled_call_makes_way_for_the_next(local: LocalModel) -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert (await ask(local, a_request(MODEL, offered=BALLOT, required=True))).calls
+    assert (await ask(local, a_request(MODEL, offered=A_VOTE, required=True))).calls
 
 
 @needs_file
+@in_one_loop
 async def test_long_conversation_is_cut_to_what_the_model_can_read(local: LocalModel) -> None:
     view: list[Any] = [SystemText("You are Ann."), OtherText(None, "The task: Tea or coffee?")]
     view += [OtherText("Ben", f"{n} " + "Coffee is the better drink. " * 20) for n in range(200)]
-    reply = await ask(local, a_request(MODEL, view=view))
+    reply = await ask(local, a_request(MODEL, view=view, sampling=Sampling(max_tokens=SHORT)))
     assert reply.usage.input < 700
 
 
 @needs_file
+@in_one_loop
 async def test_schema_that_cannot_be_forced_is_a_failure(local: LocalModel) -> None:
     odd = OfferedTool("odd", "Odd.", {"type": "object", "properties": {"x": {"type": "strange"}}})
     outcome = await local.ask(a_request(MODEL, offered=(odd,), required=True), lambda piece: None)
@@ -183,13 +202,14 @@ def served() -> Iterator[str]:
 
 
 @needs_file
+@in_one_loop
 async def test_openai_adapter_speaks_to_the_local_models_own_server(served: str) -> None:
     """B31, B33, B45: through the schema, since this model makes no calls of its own."""
     choice = ModelChoice("openai-compatible", MODEL_NAME, base_url=served, api_key_variable="SERVED", tools=False)
     model = OpenAiModel({"SERVED": "sk-served"}.get)
     pieces: list[str] = []
-    said = await ask(model, a_request(choice), pieces)
-    vote = await ask(model, a_request(choice, offered=BALLOT, required=True, purpose=Purpose.BALLOT))
+    said = await ask(model, a_request(choice, sampling=Sampling(max_tokens=SHORT)), pieces)
+    vote = await ask(model, a_request(choice, offered=A_VOTE, required=True, purpose=Purpose.BALLOT))
     tool = await ask(model, a_request(choice, offered=(LOOK,), required=True))
     await model.close()
     assert said.text == "".join(pieces) != ""
@@ -199,6 +219,7 @@ async def test_openai_adapter_speaks_to_the_local_models_own_server(served: str)
 
 
 @needs_file
+@in_one_loop
 async def test_served_model_refuses_a_wrong_key(served: str) -> None:
     choice = ModelChoice("openai-compatible", MODEL_NAME, base_url=served, api_key_variable="SERVED")
     model = OpenAiModel({"SERVED": "sk-other"}.get)

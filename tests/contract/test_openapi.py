@@ -94,7 +94,7 @@ class TestTheDocument:
         for method, path, operation in operations(document):
             if path in PUBLIC:
                 continue
-            expected = {"401", "503"}
+            expected = {"401", "403", "503"}
             expected |= {"400", "413", "415", "422"} if "requestBody" in operation else set()
             expected |= {"422"} if operation.get("parameters") else set()
             expected |= {"404"} if "by-id" in path or ("by-name" in path and method != "PUT") else set()
@@ -125,11 +125,19 @@ class TestTheDocument:
         assert names <= set(document["components"]["schemas"])
 
     def test_the_shapes_of_events_are_told(self, document: dict[str, Any]) -> None:
-        """api.md, Events: the names. `approval` comes with approvals."""
-        answer = document["paths"]["/interactions/processes/by-id/{run_id}/events"]["get"]["responses"]["200"]
-        events = [event["properties"] for event in answer["content"]["text/event-stream"]["itemSchema"]["oneOf"]]
-        assert sorted(event["event"]["const"] for event in events) == ["delta", "end", "item", "status", "usage"]
-        assert [event["event"]["const"] for event in events if "id" in event] == ["item"]
+        """api.md, Events: the names. Ids are of items, and of the moments from which the inbox's feed goes on."""
+        streams = {
+            "/interactions/processes/by-id/{run_id}/events": (
+                ["approval", "delta", "end", "item", "status", "usage"],
+                ["item"],
+            ),
+            "/approvals/events": (["closed", "synced", "waiting"], ["synced"]),
+        }
+        for path, (names, with_id) in streams.items():
+            answer = document["paths"][path]["get"]["responses"]["200"]
+            events = [event["properties"] for event in answer["content"]["text/event-stream"]["itemSchema"]["oneOf"]]
+            assert sorted(event["event"]["const"] for event in events) == names
+            assert [event["event"]["const"] for event in events if "id" in event] == with_id
 
 
 def referred(part: Any, document: dict[str, Any]) -> set[str]:

@@ -431,7 +431,7 @@ async def test_call_that_is_asked_for_and_closed_at_once_is_not_left_open(
         call_id = new_id()
         call = Item(new_id(), ORCHESTRATOR, items.ToolCall(str(call_id), "look", "{}"), items.Called(leaves=True))
         result = Item(new_id(), ORCHESTRATOR, items.ToolResult(str(call_id), "The run has ended.", True, 18))
-        asked = CallAsked(call_id, None, "look", b"hash", closed_as="error")
+        asked = CallAsked(call_id, None, "look", 1, b"hash", closed_as="error")
         append = Append(claimed.claim, 0, [call, result], 1, End(RunStatus.STOPPED), calls_asked=[asked])
         assert (await appender.append(append)).is_whole is is_whole
         row = (await panels.rows_of(database, started, "call"))[0]
@@ -444,7 +444,7 @@ async def test_soft_end_of_a_call_is_not_written_over_a_message(
     """F04: a call whose 'outcome unknown' was not written stays open and begun."""
     started, claimed = await claimed_run(database, new_id)
     call_id = new_id()
-    asked = Append(claimed.claim, 0, calls_asked=[CallAsked(call_id, None, "pay", b"hash")])
+    asked = Append(claimed.claim, 0, calls_asked=[CallAsked(call_id, None, "pay", 1, b"hash")])
     await appender.append(asked)
     assert (await appender.append(Append(claimed.claim, 0, calls_begun=[call_id]))).is_whole
     await panels.post(database, started, new_id)

@@ -57,7 +57,9 @@ def without(monkeypatch: pytest.MonkeyPatch) -> Any:
 async def sweep(database: Database, new_id: NewId, **options: Any) -> list[dict[str, Any]]:
     """One sweep; what it told."""
     told: list[dict[str, Any]] = []
-    await Timekeeper(database, WorkerOptions(**options), lambda: 0.5, new_id, told.append).sweep()
+    await Timekeeper(
+        database, WorkerOptions(**options), lambda: 0.5, new_id, hear=told.append, tell=told.append
+    ).sweep()
     return told
 
 
@@ -235,7 +237,7 @@ async def test_run_that_crashes_three_times_apart_is_failed_with_a_reason(
     worker_id = await panels.register(database, new_id)
     claimed = (await panels.claim(database, worker_id))[0]
     begun, asked = new_id(), new_id()
-    calls = [CallAsked(call_id, None, "pay", b"hash") for call_id in (begun, asked)]
+    calls = [CallAsked(call_id, None, "pay", 1, b"hash") for call_id in (begun, asked)]
     await appender.append(Append(claimed.claim, 0, [panels.said(new_id, "I pay.")], 1, calls_asked=calls))
     await appender.append(Append(claimed.claim, 0, calls_begun=[begun]))
     async with database.writer() as writer:

@@ -26,10 +26,8 @@ from definitions_at_hand import (
 
 from folkmoot.domain.definitions import (
     AgentBinding,
-    ChatMode,
     DataType,
     DefinitionKind,
-    HumanSettings,
     PromptInput,
     Reference,
     ResolvedInteraction,
@@ -269,11 +267,10 @@ async def test_fields_of_later_parts_that_say_nothing_are_no_hindrance(starter: 
 @pytest.mark.parametrize(
     ("change", "name"),
     [
-        ({"human_settings": HumanSettings(ChatMode.EVERY_ROUND)}, "chatMode"),
         ({"duration_warning_to_ai": timedelta(seconds=9)}, "durationWarningToAi"),
         ({"context_settings": {"mode": "Trim"}}, "mode"),
         ({"later": {"credentialStack": "main"}}, "credentialStack"),
-        ({"agents": (AgentBinding(Reference("optimist"), "Ann", {"webAccess": {"search": True}}),)}, "webAccess"),
+        ({"agents": (AgentBinding(Reference("optimist"), "Ann", later={"webAccess": {"search": True}}),)}, "webAccess"),
     ],
 )
 async def test_a_definition_that_needs_a_later_part_is_stored_and_not_started(

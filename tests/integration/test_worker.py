@@ -90,6 +90,18 @@ async def test_many_runs_go_side_by_side(database: Database, new_id: NewId) -> N
             await gapless(database, one)
 
 
+async def test_worker_with_fewer_slots_than_runs_takes_the_next_at_once(database: Database, new_id: NewId) -> None:
+    """With more runs ready than slots the next is claimed when one ends, not at the next look."""
+    for _ in range(60):
+        await panels.start(database, new_id)
+    async with crew(database, new_id, slots=5, poll_seconds=1000.0, sweep_seconds=1000.0):
+
+        async def all_ended() -> bool:
+            return not await panels.fetch(database, "select from process where ended_at is null")
+
+        await until(all_ended, seconds=10)
+
+
 async def test_message_during_a_model_call_is_seen_at_the_next_call(database: Database, new_id: NewId) -> None:
     """Conversation.md 8: a message never interrupts a model call, and is seen from the next call on."""
     started = await panels.start(database, new_id)

@@ -1,7 +1,8 @@
-"""The life of a run under crashes, duplicates, late workers, stops, messages and time (B02, B20, B23, B30; F10).
+"""The life of a run under crashes, duplicates, late workers, stops, messages, people's answers and time (B01, B02, B05, B13,
+B20, B23, B30; F10, F30, F34).
 
 A worker here is the real engine driven as the real worker drives it, against a store that is a dictionary with the fence and
-the firm and soft parts of state.md. The control at the end takes the fence out, and must fail.
+the firm and soft parts of state.md. The controls at the end take the fence out, and what refuses a call; they must fail.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from itertools import count
 from typing import TypeVar
+from uuid import UUID
 
 import pytest
-from engine_harness import DANA, call, counted_ids, panel, seat
+from engine_harness import call, counted_ids, panel, seat
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -24,92 +26,37 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from run_model import BEGINNING, TOOLS, Crash, Lost, Outcome, Store, Worker
+from replies_at_random import ANSWERS, ANYTHING, CRASHES, FAILURES, FITTING, HABITS, NAMES, SETTINGS, WORDS, outcome_of
+from run_model import TOOLS, Crash, Lost, Outcome, Worker
+from run_store import AT_WORK, BEGINNING, PendingRow, Store, answer_detail
 
 from folkmoot.domain import items
-from folkmoot.domain.calls import CallResult
-from folkmoot.domain.definitions import Rule
-from folkmoot.domain.items import Item
+from folkmoot.domain.approvals import final_call
+from folkmoot.domain.definitions import HumanSettings, Rule
+from folkmoot.domain.items import Author, AuthorKind, Item
 from folkmoot.domain.model_calls import (
     Entry,
     FailureClass,
     ModelFailure,
     ModelReply,
+    OtherText,
     OwnCall,
-    Purpose,
-    ReplyCall,
-    Usage,
 )
+from folkmoot.domain.pending import PERSON, Decision, PendingKind, PendingOutcome
+from folkmoot.domain.runs import Facts
+from folkmoot.engine import calls as tool_calls
 from folkmoot.engine import decide
 from folkmoot.engine.protocol import folded
 from folkmoot.engine.seating import Seating
-from folkmoot.engine.step import AskModel, Record, RunCall, Step
+from folkmoot.engine.step import AskModel, Record, RunCall
 from folkmoot.engine.views import Views
 
 pytestmark = pytest.mark.timeout(400)  # what fails is made small before it is shown, which takes its time
 
 S = TypeVar("S", AskModel, RunCall)
 
-NAMES = ("Ann", "Ben", "Cid")
 DEADLINE = BEGINNING + timedelta(minutes=5)
 SCHEMA = json.dumps({"type": "object", "properties": {"choice": {"type": "string"}}, "required": ["choice"]})
-
-
-# what models and tools reply
-
-WORDS = st.sampled_from(["", " ", "Yes.", "I agree", "TERMINATE", '{"name": "pass"}', "Größe \x00"])
-
-
-CALLS = st.sampled_from(
-    [
-        call("pass"),
-        call("call_vote", topic="A?"),
-        call("call_vote"),
-        call("propose_solution", solution={"choice": "A"}),
-        call("propose_solution", solution="A"),
-        call("propose_solution", solution=3),
-        *(call("ask", participant=name, question="Why?") for name in (*NAMES, "Nobody")),
-        call("agree"),
-        call("disagree", reason="no"),
-        call("answer", text="Because."),
-        call("nothing"),
-        ReplyCall("write", "{"),
-        *(call(tool.name) for tool in TOOLS),
-        *(call(tool.name, of="x") for tool in TOOLS),
-    ]
-)
-ANYTHING = st.tuples(WORDS, st.lists(CALLS, max_size=4).map(tuple))
-FITTING = {
-    Purpose.BALLOT: st.tuples(WORDS, st.sampled_from([(call("agree"),), (call("disagree", reason="no"),)])),
-    Purpose.ANSWER: st.tuples(WORDS, st.just((call("answer", text="Because."),))),
-    Purpose.TURN: st.one_of(
-        st.tuples(WORDS, st.lists(CALLS, max_size=1).map(tuple)),
-        st.tuples(WORDS, st.lists(st.sampled_from([call(tool.name) for tool in TOOLS]), max_size=3).map(tuple)),
-        st.tuples(st.just(""), st.sampled_from([(call("ask", participant=n, question="Why?"),) for n in NAMES])),
-        st.tuples(
-            st.just(""), st.sampled_from([(call("propose_solution", solution=v),) for v in ("A", {"choice": "A"})])
-        ),
-    ),
-}
-CRASHES = st.sampled_from([None, None, None, None, 1, 2])  # after how many of the worker's writes
-FAILURES = st.sampled_from([FailureClass.TIMEOUT, FailureClass.UNAVAILABLE, FailureClass.OVERLOADED])
-HABITS: dict[str, tuple[str, tuple[ReplyCall, ...]]] = {
-    "talks": ("Hm.", ()),
-    "says nothing": ("", ()),
-    "asks": ("", (call("ask", participant="Ann", question="Why?"),)),
-    "asks several": ("", tuple(call("ask", participant=name, question="Why?") for name in NAMES)),
-    "calls what is not there": ("", (call("nothing"),)),
-    "proposes what does not fit": ("", (call("propose_solution", solution=3),)),
-    "proposes": ("", (call("propose_solution", solution={"choice": "A"}), call("propose_solution", solution="A"))),
-    "calls for votes": ("Vote!", (call("call_vote", topic="A?"),)),
-    "uses every tool": ("", (*(call(tool.name) for tool in TOOLS), call("call_vote"))),
-}
-
-
-def _outcome(step: Step, text: str, calls: tuple[ReplyCall, ...]) -> Outcome:
-    if isinstance(step, RunCall):
-        return CallResult(text, is_error=text == "TERMINATE", unknown=text == "TERMINATE")
-    return ModelReply(text, calls, Usage())
 
 
 class LifeOfARun(RuleBasedStateMachine):
@@ -134,10 +81,13 @@ class LifeOfARun(RuleBasedStateMachine):
         rule=st.sampled_from(Rule),
         deadline=st.sampled_from([None, None, DEADLINE]),
         habit=st.sampled_from(sorted(HABITS)),
+        people=SETTINGS,
+        is_willing=st.booleans(),
+        steps=st.integers(0, 12),
     )
     def start(
         self, seats: int, flags: tuple[bool, ...], rounds: int, silent: int | None, loops: int, schema: str | None, rule: Rule,
-        deadline: datetime | None, habit: str,
+        deadline: datetime | None, habit: str, people: HumanSettings | None, is_willing: bool, steps: int,
     ) -> None:  # fmt: skip
         passing, voting, asking, proposing = flags
         self.seating = Seating(
@@ -146,31 +96,36 @@ class LifeOfARun(RuleBasedStateMachine):
                 is_no_action_allowed=passing, is_voting_allowed=voting, is_direct_questioning_allowed=asking,
                 is_solution_proposal_allowed=proposing, maximum_no_action_loops=silent, maximum_rounds=rounds,
                 solution_schema=schema, solution_rule=rule, vote_rule=rule, max_tool_call_loops=loops,
+                human_settings=people,
             )
         )  # fmt: skip
         self.store.deadline = deadline
-        self.habit = habit
-        self.claim()
+        self.habit, self.is_willing = habit, is_willing
+        for _ in range(steps):  # what befalls it may befall it in the midst of things
+            self.go_on()
 
     # what happens to it
 
-    @precondition(lambda self: self.under_way(AskModel))
-    @rule(data=st.data(), crash=CRASHES)
-    def a_model_does_what_it_is_asked(self, data: st.DataObject, crash: int | None) -> None:
-        key, step = data.draw(st.sampled_from(self.under_way(AskModel)))
-        self.deliver(key, self.made_unique(_outcome(step, *data.draw(FITTING[step.purpose]))), crash_after=crash)
+    @rule(data=st.data(), outcomes=st.integers(1, 3), crash=CRASHES)
+    def it_goes_on(self, data: st.DataObject, outcomes: int, crash: int | None) -> None:
+        """Models do what they are asked, tools return, and whoever is waited for comes."""
+        for _ in range(outcomes):
+            worker, row = self.worker, self.store.open_row
+            if row is not None:
+                assert self.answer(row, data.draw(st.sampled_from(ANSWERS[row.pending.kind])))
+            if self.store.end is None and (worker is None or worker.is_over):
+                self.claim(crash_after=crash)
+            under_way: list[tuple[str, AskModel | RunCall]] = [*self.under_way(AskModel), *self.under_way(RunCall)]
+            if under_way:
+                key, step = data.draw(st.sampled_from(under_way))
+                said = data.draw(FITTING[step.purpose]) if isinstance(step, AskModel) else (data.draw(WORDS), ())
+                self.deliver(key, self.made_unique(outcome_of(step, *said)), crash_after=crash)
 
     @precondition(lambda self: self.under_way(AskModel))
     @rule(data=st.data(), crash=CRASHES)
     def a_model_replies_anything(self, data: st.DataObject, crash: int | None) -> None:
         key, step = data.draw(st.sampled_from(self.under_way(AskModel)))
-        self.deliver(key, self.made_unique(_outcome(step, *data.draw(ANYTHING))), crash_after=crash)
-
-    @precondition(lambda self: self.under_way(RunCall))
-    @rule(data=st.data(), text=WORDS, crash=CRASHES)
-    def a_tool_returns(self, data: st.DataObject, text: str, crash: int | None) -> None:
-        key, step = data.draw(st.sampled_from(self.under_way(RunCall)))
-        self.deliver(key, _outcome(step, text, ()), crash_after=crash)
+        self.deliver(key, self.made_unique(outcome_of(step, *data.draw(ANYTHING))), crash_after=crash)
 
     @precondition(lambda self: self.under_way(AskModel))
     @rule(data=st.data(), failure=FAILURES)
@@ -178,12 +133,41 @@ class LifeOfARun(RuleBasedStateMachine):
         key, _ = data.draw(st.sampled_from(self.under_way(AskModel)))
         self.deliver(key, ModelFailure(failure, "It failed."))
 
-    @rule()
-    def the_worker_is_lost_and_another_claims(self) -> None:
+    @rule(crash=CRASHES)
+    def another_worker_claims(self, crash: int | None) -> None:
+        """The former one is lost, or had paused; where nobody has answered, it is a wake for nothing."""
         if self.store.end is None:
             if self.worker is not None:
                 self.late.append((self.worker, None, None))
-            self.claim()
+            self.claim(crash_after=crash)
+
+    @precondition(lambda self: self.store.open_row is not None)
+    @rule(data=st.data(), is_claimed=st.sampled_from([True, True, False]), crash=CRASHES)
+    def a_person_answers(self, data: st.DataObject, is_claimed: bool, crash: int | None) -> None:
+        row = self.store.open_row
+        assert row is not None
+        assert self.answer(row, data.draw(st.sampled_from(ANSWERS[row.pending.kind])))
+        if is_claimed:
+            self.claim(crash_after=crash)
+
+    @precondition(lambda self: self.store.open_row is not None)
+    @rule(what=st.sampled_from(["nothing", "nothing", "a stop", "silence"]))
+    def nobody_answers(self, what: str) -> None:
+        """Their time runs out, or the run is stopped while it waits."""
+        if what == "a stop":
+            self.store.by_a_person(None, stopped_by="Dana")
+        elif what == "silence":
+            self.store.run_out()
+
+    @precondition(lambda self: any(row.outcome is not None for row in self.store.pending.values()))
+    @rule(data=st.data())
+    def a_person_answers_what_is_closed(self, data: st.DataObject) -> None:
+        """Answered already, expired, or the run was stopped: it changes nothing (B03, F30, F34)."""
+        closed = [row for row in self.store.pending.values() if row.outcome is not None]
+        row = data.draw(st.sampled_from(closed))
+        before = self.store.written()
+        assert not self.answer(row, data.draw(st.sampled_from(ANSWERS[row.pending.kind])))
+        assert self.store.written() == before
 
     @precondition(lambda self: self.late_ones())
     @rule(data=st.data(), text=WORDS)
@@ -192,7 +176,7 @@ class LifeOfARun(RuleBasedStateMachine):
         worker, key, outcome = data.draw(st.sampled_from(self.late_ones()))
         if key is None and worker.under_way:
             key = data.draw(st.sampled_from(sorted(worker.under_way)))
-            outcome = self.made_unique(_outcome(worker.under_way[key][0], text, (call("agree"), call("write"))))
+            outcome = self.made_unique(outcome_of(worker.under_way[key][0], text, (call("agree"), call("write"))))
         before = self.store.written()
         try:
             if key is None or outcome is None:
@@ -204,12 +188,15 @@ class LifeOfARun(RuleBasedStateMachine):
         if self.is_fenced:  # the control must find the harm by what always holds, below
             assert self.store.written() == before
 
-    @rule(what=st.sampled_from(["message", "message", "nudge", "nudge", "a second", "a second", "minutes", "stop"]))
+    @rule(what=st.sampled_from([*["message"] * 3, *["nudge"] * 3, "a second", "a second", "minutes", "stop"]))
     def something_happens(self, what: str) -> None:
         match what:
             case "message":
-                message = items.HumanMessage(f"Dana's word {next(self.texts)}")
-                self.store.by_a_person(Item(self.new_id(), DANA, message))
+                row = self.store.open_row
+                if row is not None and row.pending.kind is PendingKind.TURN:
+                    self.answer(row, "message")
+                else:
+                    self.store.by_a_person(Item(self.new_id(), self.person(), self.words()))
             case "stop":
                 self.store.by_a_person(None, stopped_by="Dana")
             case "nudge":
@@ -220,6 +207,21 @@ class LifeOfARun(RuleBasedStateMachine):
 
     # how it is done
 
+    def go_on(self) -> None:
+        """One outcome by habit, or what else is waited for: an answer and a claim."""
+        worker, row = self.worker, self.store.open_row
+        if row is not None:
+            possible = ANSWERS[row.pending.kind]
+            self.answer(row, possible[0 if self.is_willing else next(self.texts) % len(possible)])
+        if self.store.end is not None:
+            return
+        if worker is None or worker.is_over:
+            return self.claim()
+        worker.look()
+        if not worker.is_over:
+            key, (step, _id) = next(iter(worker.under_way.items()))
+            worker.take(key, self.made_unique(outcome_of(step, *HABITS[self.habit])))
+
     def under_way(self, kind: type[S]) -> list[tuple[str, S]]:
         """The worker's steps of a kind, in the order of their keys."""
         going_on = self.worker.under_way if self.worker is not None and not self.worker.is_over else {}
@@ -227,11 +229,44 @@ class LifeOfARun(RuleBasedStateMachine):
 
     def late_ones(self) -> list[tuple[Worker, str | None, Outcome | None]]:
         """Workers whose claim is no more. One that was not told what became of its write drops the run, whoever has it."""
-        return [late for late in self.late if late[0].claim < self.store.claim or self.store.end is not None]
+        store = self.store
+        is_given_back = store.end is not None or store.status is not AT_WORK
+        return [late for late in self.late if late[0].claim < store.claim or is_given_back]
 
-    def claim(self) -> None:
-        self.worker = Worker(self.store, self.seating, self.new_id)
-        self.guarded(self.worker.begin)
+    def claim(self, *, crash_after: int | None = None) -> None:
+        self.worker = worker = Worker(self.store, self.seating, self.new_id)
+        worker.crash_after = crash_after
+        self.guarded(worker.begin)
+        worker.crash_after = None
+
+    def person(self) -> Author:
+        """Each time another one, so that it can be told who did what."""
+        return Author(AuthorKind.HUMAN, f"Eve {next(self.texts)}", self.new_id())
+
+    def words(self) -> items.HumanMessage:
+        return items.HumanMessage(f"Eve's word {next(self.texts)}")
+
+    def answer(self, row: PendingRow, how: str) -> bool:
+        """A person's answer, as the services write it; whether it counted."""
+        pending, person = row.pending, self.person()
+        if pending.kind is PendingKind.APPROVAL:
+            outcome = PendingOutcome.REJECTED if how == "reject" else PendingOutcome.APPROVED
+            hashed = b"of something else" if how == "approve something else" else pending.binding_hash
+            assert hashed is not None
+            is_void = how == "approve without the right"
+            decision = Decision(how != "reject", person.name, hashed, reason=None, is_void=is_void)
+            return self.store.settle(pending.pending_id, outcome, decision)
+        bodies: dict[str, items.Body] = {
+            "agree": items.Agree(pending.pending_id),
+            "disagree": items.Disagree(pending.pending_id, f"reason {next(self.texts)}."),
+            "answer": items.DirectQuestionAnswer(pending.pending_id, f"answer {next(self.texts)}."),
+            "message": self.words(),
+            "pass": items.NoAction(),
+        }
+        turn_id = pending.pending_id if pending.kind is PendingKind.TURN else None
+        detail = answer_detail(pending.kind, pending.pending_id)
+        item = Item(self.new_id(), person, bodies[how], detail, turn_id)
+        return self.store.settle(pending.pending_id, PendingOutcome.ANSWERED, item)
 
     def deliver(self, key: str, outcome: Outcome, *, crash_after: int | None = None) -> None:
         """An outcome comes, and then once more: the second is one too many."""
@@ -269,21 +304,18 @@ class LifeOfARun(RuleBasedStateMachine):
         return outcome
 
     def teardown(self) -> None:
-        """Whatever a model's habit, a run with bounded rounds ends."""
+        """Whatever a model's habit, a run with bounded rounds ends where people answer."""
         if not hasattr(self, "habit"):
             return
-        if self.worker is None and self.store.end is None:
-            self.claim()
         for _ in range(2000):
-            worker = self.worker
-            if worker is None or worker.is_over:
+            if self.store.end is not None:
                 break
-            worker.look()
-            if not worker.is_over:
-                key, (step, _id) = next(iter(worker.under_way.items()))
-                worker.take(key, _outcome(step, *HABITS[self.habit]))
+            self.go_on()
         assert self.store.end is not None
         self.the_conversation_is_sound()
+        self.nothing_is_done_that_people_did_not_allow()
+        self.each_ballot_has_one_vote_for_people_that_comes_first()
+        self.what_waits_is_asked_once_and_alone()
         self.what_the_worker_knows_is_what_the_items_say()
         self.views_only_grow_and_keep_ballots_sealed()
 
@@ -313,15 +345,62 @@ class LifeOfARun(RuleBasedStateMachine):
         for row in store.model_calls.values():
             by_key[row.key] = by_key.get(row.key, 0) + row.is_answered
         assert all(answers <= 1 for answers in by_key.values())
-        for made in store.calls.values():
-            assert len(made.begun_by) <= 1 or made.name in ("sync", "look")
+        floors = [item.detail for item in conversation if isinstance(item.detail, items.Floor)]
+        assert len(set(floors)) == len(floors)
 
-        votes = [
-            (i.body.associated_id, i.author.name)
-            for i in conversation
-            if isinstance(i.body, items.Agree | items.Disagree)
-        ]
-        assert len(set(votes)) == len(votes)
+    @invariant()
+    def each_ballot_has_one_vote_for_people_that_comes_first(self) -> None:
+        """Where they are included; else none. Nobody votes twice, or is counted twice."""
+        voters: dict[UUID, list[str]] = {}
+        of_people: set[UUID] = set()
+        for item in self.store.conversation():
+            match item.body:
+                case items.VoteProposal(ballot) if self.seating.do_people_vote(is_solution=False):
+                    of_people.add(ballot)
+                case items.SolutionProposal(ballot) if self.seating.do_people_vote(is_solution=True):
+                    of_people.add(ballot)
+                case items.Agree(ballot) | items.Disagree(ballot):
+                    is_person = item.author.kind is AuthorKind.HUMAN
+                    voters.setdefault(ballot, []).append(PERSON if is_person else item.author.name)
+            if isinstance(item.detail, items.Tally):
+                tally = item.detail
+                counted = [*tally.in_favour, *tally.against, *tally.abstained]
+                assert len(set(counted)) == len(counted)
+                assert len(set(counted) - set(self.seating.names)) == (tally.ballot in of_people)
+        for ballot, names in voters.items():
+            assert len(set(names)) == len(names)
+            assert (names[0] == PERSON) is (ballot in of_people)
+            assert PERSON not in names[1:]
+
+    @invariant()
+    def nothing_is_done_that_people_did_not_allow(self) -> None:
+        """B05, B13, F30, F34: a gated call runs once its very self was approved, and nothing is begun once the run is to end."""
+        store = self.store
+        assert store.begun_when_over == 0
+        for call_id, made in store.calls.items():
+            tool = self.seating.tools[made.participant][made.name]
+            assert len(made.begun) <= 1 or tool.is_idempotent or tool.is_read_only
+            for begun in made.begun if tool.is_gated else ():
+                decision = begun.decision
+                assert decision is not None, f"{call_id} was begun before anybody decided"
+                assert decision.is_approved and not decision.is_void
+                assert decision.binding_hash == final_call(tool, made.arguments_json).hash
+
+    @invariant()
+    def what_waits_is_asked_once_and_alone(self) -> None:
+        """B01, B02, B08: it is found again by whoever reads the items; meanwhile nothing is under way."""
+        store = self.store
+        assert not any(row.asked_after for row in store.pending.values()), "what was closed is asked again"
+        assert len([row for row in store.pending.values() if row.outcome is None]) <= (store.end is None)
+        if store.status is AT_WORK or store.end is not None:
+            return
+        assert all(row.is_answered or row.failure is not None for row in store.model_calls.values())
+        assert all(made.is_ended or not made.begun for made in store.calls.values())
+        assert store.is_awake is (store.open_row is None)
+        if store.open_row is not None:
+            again = folded(self.seating, store.conversation())
+            facts = Facts(store.now, decisions=store.decisions)
+            assert decide.next_steps(self.seating, again, facts, self.new_id) == (store.wait,)
 
     @invariant()
     def what_the_worker_knows_is_what_the_items_say(self) -> None:
@@ -375,6 +454,8 @@ def _shows(entry: Entry, item: Item) -> bool:
             words = message
         case _:
             words = ""
+    if item.author.kind is AuthorKind.HUMAN:
+        return item.author.name in (entry.speaker or entry.text if isinstance(entry, OtherText) else text)
     return (isinstance(entry, OwnCall) and entry.call_id == str(item.item_id)) or (words != "" and words in text)
 
 
@@ -387,7 +468,7 @@ QUICK = settings(
 )
 
 
-class TestLifeOfARun(LifeOfARun.TestCase):  # type: ignore[misc,name-defined]
+class TestLifeOfARun(LifeOfARun.TestCase):  # type: ignore[misc,valid-type]
     settings = QUICK
 
 
@@ -397,10 +478,19 @@ class LifeWithoutTheFence(LifeOfARun):
     is_fenced = False
 
 
+ONCE = settings(
+    QUICK, max_examples=400, phases=[Phase.generate], derandomize=True, database=None, report_multiple_bugs=False
+)
+
+
 def test_without_the_fence_a_late_worker_does_harm() -> None:
     """The negative control: what the machine above asserts does not hold by itself (F10)."""
-    once = settings(
-        QUICK, max_examples=400, phases=[Phase.generate], derandomize=True, database=None, report_multiple_bugs=False
-    )
     with pytest.raises(AssertionError):
-        run_state_machine_as_test(LifeWithoutTheFence, settings=once)
+        run_state_machine_as_test(LifeWithoutTheFence, settings=ONCE)
+
+
+def test_without_its_refusal_a_call_is_made_that_nobody_approved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The negative control: a decision of any kind lets the call through (B04, B05)."""
+    monkeypatch.setattr(tool_calls, "_refusal", lambda decision, call: None)
+    with pytest.raises(AssertionError):
+        run_state_machine_as_test(LifeOfARun, settings=ONCE)

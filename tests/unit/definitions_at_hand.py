@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from folkmoot.domain.calls import FunctionTool
+from folkmoot.domain.calls import Tool
 from folkmoot.domain.definitions import (
     AgentBinding,
     AgentVersion,
@@ -25,7 +25,7 @@ from folkmoot.store.database import Database
 
 NAMESPACE = "examples"
 SCRIPT = {"rules": [{"reply": {"text": "Well."}}]}
-SEARCH = FunctionTool("search", "Looks things up.", {"type": "object"}, is_read_only=True)
+SEARCH = Tool("search", "Looks things up.", {"type": "object"}, is_read_only=True)
 
 MODEL = AiModelVersion(provider="scripted", model_name="script", path="/srv/script.yaml")
 AGENT = AgentVersion(model=Reference("small"), prompts=("You look at %%question%%.",))
@@ -53,7 +53,7 @@ async def publish_panel(database: Database, caller: Caller, new_id: NewId, **cha
     return await apply.apply(database, caller, documents(panel=replace(PANEL, **changes)), new_id=new_id)
 
 
-def bench(*tools: FunctionTool) -> Workbench:
+def bench(*tools: Tool) -> Workbench:
     """A machine with these functions, on which every script is SCRIPT."""
     return Workbench({tool.name: tool for tool in tools}.get, lambda _: SCRIPT)
 
@@ -64,7 +64,8 @@ async def other_tenant(database: Database, new_id: NewId, *, name: str = "other"
     async with database.writer() as writer:
         await writer.connection.execute("insert into tenant values ($1, $2, now())", stranger.tenant_id, name)
         await writer.connection.execute(
-            "insert into app_user values ($1, $2, $3, true, now())", stranger.tenant_id, stranger.user_id, stranger.user_name
+            "insert into app_user (tenant_id, user_id, name, role, created_by, created_at, updated_at) "
+            "values ($1, $2, $3, 'owner', $2, now(), now())", stranger.tenant_id, stranger.user_id, stranger.user_name
         )  # fmt: skip
     return stranger
 

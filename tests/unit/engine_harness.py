@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from folkmoot.domain import items
-from folkmoot.domain.calls import CallFact, CallResult, CallState, FunctionTool
+from folkmoot.domain.calls import CallFact, CallResult, CallState, Tool
 from folkmoot.domain.definitions import Participant, ResolvedInteraction, SystemPromptMode
 from folkmoot.domain.items import Author, AuthorKind, Item
 from folkmoot.domain.model_calls import (
@@ -30,11 +30,13 @@ from folkmoot.domain.model_calls import (
     Sampling,
     Usage,
 )
+from folkmoot.domain.pending import Decision, PendingKind
+from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.runs import Facts
 from folkmoot.engine import decide, record
 from folkmoot.engine.protocol import Protocol, folded
 from folkmoot.engine.seating import Seating
-from folkmoot.engine.step import AskModel, End, Record, RunCall, Step
+from folkmoot.engine.step import AskModel, End, Record, RunCall, Step, Wait
 from folkmoot.engine.views import Views
 from folkmoot.kernel.ids import NewId
 
@@ -52,7 +54,7 @@ def counted_ids(start: int = 1) -> NewId:
     return lambda: UUID(int=next(numbers))
 
 
-def seat(name: str, *tools: FunctionTool, prompts: tuple[str, ...] = (), description: str | None = None) -> Participant:
+def seat(name: str, *tools: Tool, prompts: tuple[str, ...] = (), description: str | None = None) -> Participant:
     return Participant(
         name,
         UUID(int=sum(name.encode())),
@@ -81,8 +83,8 @@ def panel(*seats: str | Participant, **settings: Any) -> ResolvedInteraction:
     )  # fmt: skip
 
 
-def tool(name: str, **settings: Any) -> FunctionTool:
-    return FunctionTool(name, f"Does {name}.", settings.pop("parameters", OBJECT), **settings)
+def tool(name: str, **settings: Any) -> Tool:
+    return Tool(name, f"Does {name}.", settings.pop("parameters", OBJECT), **settings)
 
 
 def call(name: str, **arguments: Any) -> ReplyCall:
@@ -129,6 +131,8 @@ class Conversation:
         self.stopped_by: str | None = None
         self.model_calls: dict[str, tuple[ModelCallFact, ...]] = {}
         self.calls: dict[str, CallFact] = {}
+        self.decisions: dict[str, Decision] = {}
+        self.ran_out: RunStatus | None = None
         self.steps: tuple[Step, ...] = ()
         if heard_before is not None:
             self.add([Item(self.new_id(), DANA, items.HumanMessage(heard_before))])
@@ -136,7 +140,9 @@ class Conversation:
 
     @property
     def facts(self) -> Facts:
-        return Facts(self.now, self.deadline, self.stopped_by, self.model_calls, self.calls)
+        return Facts(
+            self.now, self.deadline, self.stopped_by, self.model_calls, self.calls, self.decisions, self.ran_out
+        )
 
     def settle(self) -> tuple[Step, ...]:
         """Follow what is decided without I/O, to the steps that need some."""
@@ -161,6 +167,37 @@ class Conversation:
     def hear(self, text: str, author: Author = DANA) -> None:
         """A person writes, whatever is under way."""
         self.add([Item(self.new_id(), author, items.HumanMessage(text))])
+        self.settle()
+
+    @property
+    def wait(self) -> Wait:
+        """What the run waits for; nothing else goes on then."""
+        (step,) = self.steps
+        assert isinstance(step, Wait)
+        return step
+
+    def answer(self, body: items.Body, author: Author = DANA) -> None:
+        """A person answers what the run waits for."""
+        pending = self.wait.pending
+        details: dict[PendingKind, items.Detail] = {PendingKind.VOTE: items.Balloted(pending.pending_id, 1)}
+        turn_id = pending.pending_id if pending.kind is PendingKind.TURN else None
+        detail = details.get(pending.kind, items.TurnEnd())
+        self.add([Item(self.new_id(), author, body, detail, turn_id)])
+        self.settle()
+
+    def decide(
+        self, *, approve: bool, reason: str | None = None, hashed: bytes | None = None, void: bool = False
+    ) -> None:
+        """A person decides the approval that the run waits for."""
+        pending = self.wait.pending
+        assert pending.binding_hash is not None
+        decision = Decision(approve, "Dana", hashed or pending.binding_hash, reason, void)
+        self.decisions[pending.card["toolCallId"]] = decision
+        self.settle()
+
+    def run_out(self) -> None:
+        """Nobody answered in time."""
+        self.ran_out = self.wait.status
         self.settle()
 
     def stop(self, by: str = "Dana") -> None:

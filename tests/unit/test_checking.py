@@ -380,7 +380,6 @@ class TestLaterFields:
             later={
                 "loom": None,
                 "swarm": {"interactions": [], "participants": [], "maxDepth": None},
-                "externalOperationsMcp": [],
                 "credentialStack": "",
             },
         )
@@ -402,19 +401,6 @@ class TestLaterFields:
     @pytest.mark.parametrize(
         ("changes", "pointer", "part"),
         [
-            ({"human_settings": HumanSettings(ChatMode.EVERY_ROUND)}, "/humanSettings/chatMode", "people's turns"),
-            ({"human_settings": HumanSettings(ChatMode.ON_QUESTION)}, "/humanSettings/chatMode", "people's turns"),
-            (
-                {"human_settings": HumanSettings(ChatMode.EXCLUDED, include_in_votes=True)},
-                "/humanSettings/includeInVotes",
-                "people",
-            ),
-            (
-                {"human_settings": HumanSettings(ChatMode.OBSERVING, include_in_solutions=True)},
-                "/humanSettings/includeInSolutions",
-                "people",
-            ),
-            ({"duration_human_timeout": timedelta(1)}, "/durationHumanTimeout", "people's turns"),
             ({"duration_warning_to_ai": timedelta(1)}, "/durationWarningToAi", "time"),
             ({"context_settings": {"mode": "Trim"}}, "/contextSettings/mode", "context"),
             (
@@ -427,14 +413,6 @@ class TestLaterFields:
                 "/contextSettings/compactKeepRecentTokens",
                 "context",
             ),
-            ({"later": {"externalOperationsMcp": [{"name": "x"}]}}, "/externalOperationsMcp", "connectors"),
-            ({"later": {"externalOperationsOpenApi": [{}]}}, "/externalOperationsOpenApi", "connectors"),
-            (
-                {"later": {"inputsConnectorAuthenticationSecret": [{}]}},
-                "/inputsConnectorAuthenticationSecret",
-                "connectors",
-            ),
-            ({"later": {"inputsConnectorBinding": [{}]}}, "/inputsConnectorBinding", "connectors"),
             ({"later": {"loom": {"enabled": True}}}, "/loom", "memory"),
             ({"later": {"swarm": {"interactions": [{"id": "x"}]}}}, "/swarm", "sub-runs"),
             ({"later": {"credentialStack": "mine"}}, "/credentialStack", "keys"),
@@ -454,5 +432,5 @@ class TestLaterFields:
         assert part in fault.message
 
     def test_an_agents_later_fields_are_named_too(self) -> None:
-        faults = later_fields(replace(AGENT, later={"externalOperationsMcp": [{}], "loomId": str(SOME_ID)}))
-        assert [fault.pointer for fault in faults] == ["/externalOperationsMcp", "/loomId"]
+        faults = later_fields(replace(AGENT, later={"webAccess": {"search": True}, "loomId": str(SOME_ID)}))
+        assert [fault.pointer for fault in faults] == ["/webAccess", "/loomId"]

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from folkmoot.api.definition_files import MAX_FILE_BYTES, Document, check, read_files
+from folkmoot.domain.connectors import McpConnectorVersion, OpenApiConnectorVersion
 from folkmoot.domain.definitions import AiModelVersion, DefinitionKind, Reference, RoundRobinVersion
+from folkmoot.domain.operations import Stdio
 from folkmoot.kernel.errors import BadDefinition, BadInput, Fault
 
 MODEL = """\
@@ -315,3 +317,70 @@ def test_check_reads_scripts_where_it_is_given_a_reader(tmp_path: Path) -> None:
     (fault,) = checked(documents, read_script=lambda path: Path(path).read_text())
     assert fault.pointer == "/path" and "No such file" in fault.message
     check(documents, read_script=lambda _: {})
+
+
+CONNECTORS = """\
+kind: McpConnector
+namespace: examples
+name: bench
+version:
+  command: npx
+  arguments: [-y, server]
+  environment: {MODE: quiet}
+---
+kind: OpenApiConnector
+namespace: examples
+name: shop
+version:
+  documentFile: shop.json
+  headers:
+    - {headerName: Authorization, secret: token, scheme: Bearer}
+---
+"""
+TOOLS = """\
+  externalOperationsMcp:
+    - {name: look, connector: bench, operation: look}
+"""
+
+
+def test_connectors_and_the_tools_of_agents_are_read_and_checked_offline(tmp_path: Path) -> None:
+    """interactions.md: validated offline. Which operations there are is known to the servers alone."""
+    (tmp_path / "shop.json").write_text('{"openapi": "3.1.0"}')
+    documents = read_files([written(tmp_path, CONNECTORS + MODEL + "---\n" + AGENT + TOOLS)])
+    check(documents)
+    bench, shop = (document.version for document in documents[:2])
+    assert isinstance(bench, McpConnectorVersion) and bench.server == Stdio("npx", ("-y", "server"), {"MODE": "quiet"})
+    assert isinstance(shop, OpenApiConnectorVersion) and shop.document_hash is not None
+    assert documents[1].content == b'{"openapi": "3.1.0"}'
+    (fault,) = checked(read_files([written(tmp_path, MODEL + "---\n" + AGENT + TOOLS)]))
+    assert (fault.pointer, fault.line) == ("/externalOperationsMcp/0/connector", 13)
+    assert "no MCP connector 'examples/bench' in these files" in fault.message
+
+
+@pytest.mark.parametrize(
+    ("version", "pointer", "words"),
+    [
+        ("{documentFile: gone.json}", "/documentFile", "cannot be read"),
+        ("{documentFile: 5}", "/documentFile", "path"),
+        ("{documentFile: shop.json, document: x}", "/documentFile", "twice"),
+        ("{baseUrl: 'https://x'}", "/document", "one document"),
+        ("{documentUrl: 'ftp://x/y'}", "/documentUrl", "no address"),
+        ("{documentUrl: 'https://a:b@x/y'}", "/documentUrl", "secret"),
+        (
+            "{documentUrl: 'https://x/y', headers: [{headerName: Host, secret: t}]}",
+            "/headers/0/headerName",
+            "connection",
+        ),
+        ("{documentUrl: 'https://x/y', headers: [{headerName: X}]}", "/headers/0/secret", "secret"),
+        ("{documentUrl: 'https://x/y', headers: [{headerName: X, secret: t@2}]}", "/headers/0/secret", "no version"),
+    ],
+)
+def test_a_fault_of_a_connector_names_file_line_and_field(
+    tmp_path: Path, version: str, pointer: str, words: str
+) -> None:
+    (tmp_path / "shop.json").write_text("{}")
+    file = written(tmp_path, f"kind: OpenApiConnector\nnamespace: examples\nname: shop\nversion: {version}\n")
+    with pytest.raises(BadInput) as caught:
+        check(read_files([file]))
+    (fault,) = caught.value.faults
+    assert (fault.pointer, fault.file, fault.line) == (pointer, str(file), 4) and words in fault.message

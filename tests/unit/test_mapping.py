@@ -56,8 +56,9 @@ TENANT, USER, RUN = uid(1), uid(2), uid(3)
 BINDING = {
     "name": "lookup", "externalOperationId": str(uid(11)), "externalOperationVersion": 2,
     "requestBindings": [{"name": "a", "value": "%%question%%"}],
-    "authenticationHeader": {"headerName": "X-Key", "secretId": str(uid(12)), "secretInputName": None},
-    "promptGuidance": "Look first.", "isTerminal": True,
+    "authenticationHeader": {"headerName": "X-Key", "secretId": str(uid(12)), "secretInputName": None, "scheme": "Bearer"},
+    "promptGuidance": "Look first.", "isTerminal": True, "approvalMode": "Always", "isIdempotent": False, "limitSeconds": 5.5,
+    "limitBytes": 1000,
 }  # fmt: skip
 OPEN_API = {**BINDING, "pathBindings": [{"name": "p", "value": "1"}], "queryBindings": []}
 LOOM = {
@@ -87,7 +88,7 @@ FULL: dict[str, Any] = {
     "maximumNoActionLoops": 2, "externalOperationsMcp": [BINDING], "externalOperationsOpenApi": [OPEN_API],
     "inputsConnectorAuthenticationSecret": [{
         "externalOperationId": str(uid(23)), "agentId": None, "defaultSecretId": str(uid(24)), "headerName": "X", "name": "key",
-        "description": "d", "isRequired": True,
+        "description": "d", "isRequired": True, "scheme": None,
     }],
     "inputsConnectorBinding": [{
         "externalOperationId": str(uid(23)), "agentId": str(uid(20)), "target": "t", "defaultValue": "v", "type": "Query",
@@ -419,21 +420,29 @@ def test_a_start_keeps_every_field_of_later_parts_by_its_name() -> None:
     least = start_fields(StartRequest.model_validate({}))
     fields = {field.alias for field in StartRequest.model_fields.values()}
     now = {"version", "inputs", "responseJsonSchema", "disabledTools", "durationAutoTermination", "priority", "tags"}
+    now.add("durationHumanTimeout")
     assert set(least.later) == fields - now
     full = {
         "version": 2, "inputs": [{"name": "q", "value": "v"}], "responseJsonSchema": "{}", "disabledTools": ["t"],
         "durationAutoTermination": "00:05:00", "priority": 3, "tags": ["x"], "lane": "fast", "durationWarningToAi": "00:01:00",
+        "durationHumanTimeout": "1.00:00:00",
     }  # fmt: skip
     found = start_fields(StartRequest.model_validate(full))
     assert (found.inputs, found.response_json_schema, found.disabled_tools) == ((("q", "v"),), "{}", ("t",))
     assert (found.duration_auto_termination, found.priority, found.tags) == (timedelta(minutes=5), 3, ("x",))
+    assert found.duration_human_timeout == timedelta(days=1)
     assert (found.later["lane"], found.later["durationWarningToAi"]) == ("fast", "00:01:00")
 
 
 def test_a_key_is_shown_without_its_text_but_once() -> None:
-    made = ApiKey(TENANT, uid(5), USER, "ci", "fm_abcde", MOMENT, None, MOMENT + timedelta(hours=1), None)
+    revoked_at = MOMENT + timedelta(hours=1)
+    scopes = ("start", "read", "a right of a later version")
+    made = ApiKey(TENANT, uid(5), USER, "ci", "fm_abcde", uid(6), MOMENT, None, revoked_at, None, scopes)
     found = shown(keys.key(made))
     assert "key" not in found and found["prefix"] == "fm_abcde"
+    assert (found["userId"], found["userCreatedById"]) == (str(USER), str(uid(6)))
+    assert found["scopes"] == ["read", "start"]
+    assert shown(keys.key(replace(made, scopes=None)))["scopes"] is None
     assert found["dateUpdated"] == found["dateRevoked"] == "2026-11-30T13:00:00.0000000Z"
     assert shown(keys.created_key(made, "fm_text"))["key"] == "fm_text"
 

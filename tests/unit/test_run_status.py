@@ -19,8 +19,7 @@ LEGAL = {
     (Move.COMPLETE, S.RUNNING): S.COMPLETED,
     (Move.FAIL, S.RUNNING): S.FAILED,
     **{(Move.STOP, status): S.STOPPED for status in ALIVE},
-    (Move.EXPIRE, S.PENDING_HUMAN): S.TIMED_OUT,
-    (Move.EXPIRE, S.PENDING_APPROVAL): S.TIMED_OUT,
+    (Move.EXPIRE, S.RUNNING): S.TIMED_OUT,
 }
 
 
@@ -40,7 +39,7 @@ def test_nothing_leaves_a_final_status() -> None:
 
 
 def test_every_status_is_final_or_has_a_way_to_an_end() -> None:
-    """kernel.md: a run that waits can be claimed again, stopped, and but for sub-runs expire."""
+    """kernel.md: a run that waits can be claimed again and stopped; one whose time ran out is woken, and ends in its worker."""
     assert set(RunStatus) == ALIVE | FINAL
     assert not ALIVE & FINAL
     for status in ALIVE:

@@ -10,7 +10,19 @@ from folkmoot.api import problems
 from folkmoot.api.document import document
 from folkmoot.api.doors import Doors
 from folkmoot.api.limits import BodyLimit
-from folkmoot.api.routes import definitions, keys, runs, system
+from folkmoot.api.routes import (
+    answers,
+    approvals,
+    audit,
+    connectors,
+    definitions,
+    keys,
+    runs,
+    secrets,
+    system,
+    users,
+    webhooks,
+)
 
 _DESCRIPTION = (
     "Durable conversations between AI agents, tools and people. Errors are `application/problem+json` (RFC 9457)."
@@ -29,7 +41,19 @@ def make_app(doors: Doors | None = None) -> FastAPI:
         generate_unique_id_function=_name_of,
     )
     app.state.doors = doors
-    for router in (definitions.router, runs.router, keys.router, system.router):
+    for router in (
+        definitions.router,
+        connectors.router,
+        runs.router,
+        answers.router,
+        approvals.router,
+        webhooks.router,
+        secrets.router,
+        keys.router,
+        users.router,
+        audit.router,
+        system.router,
+    ):
         app.include_router(router)
     problems.add_to(app)
     app.add_middleware(BodyLimit)

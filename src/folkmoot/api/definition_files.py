@@ -15,21 +15,19 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from folkmoot.api.mapping import agents, ai_models, interactions
+from folkmoot.api.definition_set_links import link_faults
+from folkmoot.api.mapping import agents, ai_models, connectors, interactions
 from folkmoot.api.yaml_values import YamlDocument, read_documents
 from folkmoot.domain.definition_names import faults_of_name
 from folkmoot.domain.definitions import (
-    AgentVersion,
     AiModelVersion,
     DefinitionKind,
-    Reference,
-    RoundRobinVersion,
     Version,
 )
 from folkmoot.domain.schemas import check_schema
 from folkmoot.kernel.errors import BadDefinition, BadInput, Fault
 from folkmoot.services.apply import Document, placed
-from folkmoot.services.definitions import faults_of, faults_of_prompts
+from folkmoot.services.definitions import faults_of
 from folkmoot.services.references import NOUNS
 from folkmoot.wire import definitions as wire
 from folkmoot.wire.errors import faults_of as faults_of_shape
@@ -39,6 +37,7 @@ __all__ = ["Document", "check", "faults_in", "read_files"]
 Json = Any
 
 MAX_FILE_BYTES = 1_000_000
+MAX_DOCUMENT_BYTES = 33_554_432
 _FIELDS = ("kind", "namespace", "name", "version")
 _OUTSIDE = ("", "/kind", "/namespace", "/name", "/version")
 _KINDS = tuple(kind.value for kind in DefinitionKind)
@@ -81,7 +80,7 @@ def faults_in(documents: Sequence[Document], *, read_script: Callable[[str], Jso
         for document in documents
         for fault in (
             *faults_of(document.version),
-            *_link_faults(document, known),
+            *link_faults(document, known),
             *(_script_faults(document.version, read_script) if read_script is not None else ()),
         )
     )
@@ -144,10 +143,10 @@ def _read_document(yaml: YamlDocument, file: Path, faults: list[Fault]) -> Docum
             *faults_of_name("/namespace", value["namespace"], what="namespace"),
             *faults_of_name("/name", value["name"], what="definition"),
         ]
-        version, more = _read_version(DefinitionKind(value["kind"]), value["version"], file)
+        version, content, more = _read_version(DefinitionKind(value["kind"]), value["version"], file)
         wrong += more
         if version is not None and not wrong:
-            return Document(value["namespace"], value["name"], version, str(file), lines)
+            return Document(value["namespace"], value["name"], version, str(file), lines, content)
     faults += [placed(fault, file=str(file), lines=lines) for fault in wrong]
     return None
 
@@ -176,24 +175,58 @@ def _shape_faults(value: Json) -> Iterator[Fault]:
         yield Fault("/kind", f"There is no kind '{kind[:80]}'; there are: {', '.join(_KINDS)}.")
 
 
-def _read_version(kind: DefinitionKind, value: dict[str, Json], file: Path) -> tuple[Version | None, list[Fault]]:
+def _read_version(
+    kind: DefinitionKind, value: dict[str, Json], file: Path
+) -> tuple[Version | None, bytes | None, list[Fault]]:
+    """The version, the OpenAPI document that it names, and what is wrong."""
     faults: list[Fault] = []
     fields = dict(value)
+    content: bytes | None = None
     try:
         match kind:
             case DefinitionKind.AI_MODEL:
                 _place_path(fields, file)
-                return ai_models.version_of(wire.AiModelVersionRequest.model_validate(fields)), faults
+                version: Version = ai_models.version_of(wire.AiModelVersionRequest.model_validate(fields))
             case DefinitionKind.AGENT:
-                return agents.version_of(wire.AgentVersionRequest.model_validate(fields)), faults
+                version = agents.version_of(wire.AgentVersionRequest.model_validate(fields))
             case DefinitionKind.INTERACTION:
                 faults += _prepare_interaction(fields)
-                return interactions.version_of(wire.RoundRobinInteractionVersionRequest.model_validate(fields)), faults
+                version = interactions.version_of(wire.RoundRobinInteractionVersionRequest.model_validate(fields))
+            case DefinitionKind.MCP_CONNECTOR:
+                version = connectors.mcp_version_of(wire.McpConnectorVersionRequest.model_validate(fields))
+            case DefinitionKind.OPEN_API_CONNECTOR:
+                faults += _read_service_document(fields, file)
+                request = wire.OpenApiConnectorVersionRequest.model_validate(fields)
+                version, content = connectors.open_api_version_of(request)
     except ValidationError as error:
         found = faults_of_shape(error.errors(include_url=False, include_context=False, include_input=False))
-        return None, faults + list(found)
+        return None, None, faults + list(found)
     except BadInput as error:
-        return None, faults + list(error.faults)
+        return None, None, faults + list(error.faults)
+    return version, content, faults
+
+
+def _read_service_document(fields: dict[str, Json], file: Path) -> Iterator[Fault]:
+    """Files name an OpenAPI document by its path, from their own folder on; the wire has its text."""
+    if "documentFile" not in fields:
+        return
+    path = fields.pop("documentFile")
+    if not isinstance(path, str) or not path or "\0" in path:
+        yield Fault("/documentFile", "This is the path of an OpenAPI document; correct it.")
+        return
+    if "document" in fields:
+        yield Fault("/documentFile", "The document is there twice, as 'document' and as 'documentFile'; leave one out.")
+    try:
+        with (file.parent / path).open("rb") as stream:
+            content = stream.read(MAX_DOCUMENT_BYTES + 1)
+        if len(content) > MAX_DOCUMENT_BYTES:
+            yield Fault("/documentFile", f"The document has more than {MAX_DOCUMENT_BYTES:,} bytes; split it.")
+            return
+        fields["document"] = content.decode("utf-8")
+    except OSError as error:
+        yield Fault("/documentFile", f"The document cannot be read: {error.strerror or error}.")
+    except UnicodeDecodeError:
+        yield Fault("/documentFile", "The document is not UTF-8; save it as UTF-8.")
 
 
 def _place_path(fields: dict[str, Json], file: Path) -> None:
@@ -247,38 +280,6 @@ def _doubles(documents: Sequence[Document]) -> Iterator[Fault]:
             yield document.placed(
                 Fault("/name", f"There are two {title}; the other is at {where}. Rename one, or leave it out.")
             )
-
-
-_Known = dict[tuple[DefinitionKind, str, str], Document]
-
-
-def _link_faults(document: Document, known: _Known) -> Iterator[Fault]:
-    """Links that name something which the set does not have. An id is looked up when the set is applied."""
-    version = document.version
-    if isinstance(version, AgentVersion):
-        if _missing(DefinitionKind.AI_MODEL, version.model, document, known):
-            yield _no_such("/model", DefinitionKind.AI_MODEL, version.model, document)
-    elif isinstance(version, RoundRobinVersion):
-        for index, binding in enumerate(version.agents):
-            pointer = f"/agents/{index}/agent"
-            if _missing(DefinitionKind.AGENT, binding.agent, document, known):
-                yield _no_such(pointer, DefinitionKind.AGENT, binding.agent, document)
-            elif (agent := _found(DefinitionKind.AGENT, binding.agent, document, known)) is not None:
-                assert isinstance(agent.version, AgentVersion)
-                yield from faults_of_prompts(pointer, agent=agent.version, name=agent.name, interaction=version)
-
-
-def _found(kind: DefinitionKind, link: Reference, document: Document, known: _Known) -> Document | None:
-    return known.get((kind, link.namespace or document.namespace, link.name or ""))
-
-
-def _missing(kind: DefinitionKind, link: Reference, document: Document, known: _Known) -> bool:
-    return bool(link.name) and link.definition_id is None and _found(kind, link, document, known) is None
-
-
-def _no_such(pointer: str, kind: DefinitionKind, link: Reference, document: Document) -> Fault:
-    title = f"{NOUNS[kind]} '{link.namespace or document.namespace}/{link.name}'"
-    return Fault(pointer, f"There is no {title} in these files. Add it, or correct the reference.")
 
 
 def _script_faults(version: Version, read_script: Callable[[str], Json]) -> Iterator[Fault]:

@@ -13,17 +13,22 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from folkmoot.api.problems import MEDIA_TYPE
-from folkmoot.wire.events import DeltaEvent, EndEvent, StatusEvent, UsageEvent
+from folkmoot.wire.events import ApprovalEvent, DeltaEvent, EndEvent, StatusEvent, UsageEvent
+from folkmoot.wire.pending import FeedSync
 
 _SCHEMAS = "#/components/schemas/"
 _NEVER_GIVEN = ("HTTPValidationError", "ValidationError")
 _EVENTS: dict[str, type[BaseModel]] = {
     "delta": DeltaEvent,
     "status": StatusEvent,
+    "approval": ApprovalEvent,
     "usage": UsageEvent,
     "end": EndEvent,
 }
+_FEED: dict[str, type[BaseModel]] = {"synced": FeedSync}
 _DATA = {"item": "ConversationItem", **{name: shape.__name__ for name, shape in _EVENTS.items()}}
+_FEED_DATA = {"waiting": "PendingWork", "closed": "PendingWork", "synced": "FeedSync"}
+_IDS = {"item": "^[0-9]+$", "synced": "^[0-9A-Za-z_-]+$"}
 
 
 def _event(name: str, shape: str) -> dict[str, Any]:
@@ -33,12 +38,13 @@ def _event(name: str, shape: str) -> dict[str, Any]:
         "contentMediaType": "application/json",
         "contentSchema": {"$ref": f"{_SCHEMAS}{shape}"},
     }
-    marks = {"id": {"type": "string", "pattern": "^[0-9]+$"}} if name == "item" else {}
+    marks = {"id": {"type": "string", "pattern": _IDS[name]}} if name in _IDS else {}
     fields = {"event": {"const": name}, "data": data, **marks}
     return {"type": "object", "properties": fields, "required": list(fields)}
 
 
 EVENTS = {"itemSchema": {"oneOf": [_event(name, shape) for name, shape in _DATA.items()]}}
+FEED_EVENTS = {"itemSchema": {"oneOf": [_event(name, shape) for name, shape in _FEED_DATA.items()]}}
 
 
 def shown_as(example: dict[str, Any]) -> Any:
@@ -60,7 +66,8 @@ def document(app: FastAPI) -> dict[str, Any]:
 
 def _schemas(of_routes: dict[str, Any]) -> dict[str, Any]:
     _, events = models_json_schema(
-        [(shape, "serialization") for shape in _EVENTS.values()], ref_template=f"{_SCHEMAS}{{model}}"
+        [(shape, "serialization") for shape in (*_EVENTS.values(), *_FEED.values())],
+        ref_template=f"{_SCHEMAS}{{model}}",
     )
     return {
         name: schema for name, schema in sorted({**events["$defs"], **of_routes}.items()) if name not in _NEVER_GIVEN

@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
 
 from folkmoot.kernel import errors
+from folkmoot.vault.masks import mask
 from folkmoot.wire.errors import Problem, faults_of, problem_errors
 
 MEDIA_TYPE = "application/problem+json"
@@ -26,15 +27,19 @@ STATUSES: dict[type[errors.FolkmootError], int] = {
     errors.BadInput: 422,
     errors.NotFound: 404,
     errors.NotAllowed: 401,
+    errors.NotPermitted: 403,
     errors.Conflict: 409,
     errors.KeyReused: 422,
     errors.Unreachable: 503,
     errors.DatabaseFault: 503,
     errors.ModelUnavailable: 422,
+    errors.ConnectorFault: 422,
+    errors.SecretFault: 503,
 }
 _TITLES = {
     400: "The request cannot be read",
     401: "Not authenticated",
+    403: "Not permitted",
     404: "Not found",
     405: "Method not allowed",
     409: "Conflict",
@@ -62,19 +67,21 @@ _SHAPE = {"schema": {"$ref": "#/components/schemas/Problem"}}
 
 
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """What a route's document says about the errors it can give."""
+    """What a route's document says about the errors it can give. Whoever asks for a key asks for a right, too."""
+    given = {*statuses, 403} if 401 in statuses else statuses
     return {
         status: {"model": Problem, "description": _TITLES[status], "content": {MEDIA_TYPE: _SHAPE}}
-        for status in sorted(statuses)
+        for status in sorted(given)
     }
 
 
 def problem(
     status: int, detail: str, *, code: str, faults: tuple[errors.Fault, ...] = (), headers: dict[str, str] | None = None
 ) -> Response:
+    shown = tuple(errors.Fault(mask(fault.pointer), mask(fault.message)) for fault in faults)
     body = Problem(
-        type=f"urn:folkmoot:error:{code}", title=_TITLES.get(status, "Error"), status=status, detail=detail.encode("utf-8", "backslashreplace").decode(),
-        errors=problem_errors(faults), code=code,
+        type=f"urn:folkmoot:error:{code}", title=_TITLES.get(status, "Error"), status=status,
+        detail=mask(detail).encode("utf-8", "backslashreplace").decode(), errors=problem_errors(shown), code=code,
     )  # fmt: skip
     return Response(body.model_dump_json(by_alias=True), status_code=status, media_type=MEDIA_TYPE, headers=headers)
 

@@ -1,8 +1,9 @@
-"""A run's events as SSE. Only `item` events have an id, their sequence, so `Last-Event-ID` resumes without loss or repeat.
+"""Events as SSE, of a run or of the inbox. Of a run's only `item` events have an id, their sequence, so `Last-Event-ID` resumes
+without loss or repeat; of the inbox's `synced` events have one, so that it goes on from where all was known.
 
 A client that goes away cancels nothing but its own stream; one that takes nothing for STALLED_SECONDS is left. Where the
 database cannot be reached the stream ends without `end`, and the client comes back. Deliberately absent: what the events are
-(`services.events`).
+(`services.events`, `services.inbox`).
 """
 
 from __future__ import annotations
@@ -10,41 +11,55 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing, suppress
 
 from pydantic import BaseModel
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from folkmoot.api.mapping import items as item_mapping
+from folkmoot.api.mapping import pending as pending_mapping
 from folkmoot.api.mapping import runs as run_mapping
+from folkmoot.api.mapping.cursors import feed_cursor
 from folkmoot.domain.items import StoredItem
 from folkmoot.domain.runs import Run
 from folkmoot.kernel.errors import NotFound, Unreachable
-from folkmoot.services.events import Delta, Ended, Event, Heartbeat, UsageSnapshot
-from folkmoot.wire.events import DeltaEvent, EndEvent, StatusEvent, UsageEvent
+from folkmoot.services.events import ApprovalSnapshot, Delta, Ended, Event, Heartbeat, UsageSnapshot
+from folkmoot.services.inbox import Closed, FeedEvent, Synced, Waiting
+from folkmoot.wire.events import ApprovalEvent, DeltaEvent, EndEvent, StatusEvent, UsageEvent
+from folkmoot.wire.pending import FeedSync
 
 STALLED_SECONDS = 30.0
+RECHECK_SECONDS = 3.0
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # the second keeps nginx from gathering events
 # No ends of lines in this format, and left alone by JSON; but many clients part lines there.
 _SEPARATORS = re.compile("[\x85\u2028\u2029]")
+IsWelcome = Callable[[], Awaitable[bool]]
 _log = logging.getLogger("folkmoot.api.stream")
 
 
 class EventStream(Response):
-    """Sends events as they come, and closes their source when the client has left."""
+    """Sends events as they come, and closes their source when the client has left, or is welcome no more.
+
+    `is_welcome` is asked every RECHECK_SECONDS.
+    """
 
     media_type = "text/event-stream"
 
-    def __init__(self, content: AsyncGenerator[Event, None], status_code: int = 200) -> None:
+    def __init__(
+        self, content: AsyncGenerator[Event | FeedEvent, None], status_code: int = 200, *, is_welcome: IsWelcome | None = None
+    ) -> None:  # fmt: skip
         self.status_code = status_code
         self.background = None
         self.init_headers(_HEADERS)
         self._events = content
+        self._is_welcome = is_welcome
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        tasks = asyncio.create_task(self._send_all(send)), asyncio.create_task(_has_left(receive))
+        tasks = [asyncio.create_task(self._send_all(send)), asyncio.create_task(_has_left(receive))]
+        if self._is_welcome is not None:
+            tasks.append(asyncio.create_task(_until_refused(self._is_welcome)))
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
@@ -53,6 +68,9 @@ class EventStream(Response):
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+        if done == {tasks[-1]} and self._is_welcome is not None:
+            with suppress(TimeoutError):
+                await _send(send, b"", more=False)
 
     async def _send_all(self, send: Send) -> None:
         try:
@@ -74,15 +92,27 @@ async def _send(send: Send, body: bytes, *, more: bool = True) -> None:
         await send({"type": "http.response.body", "body": body, "more_body": more})
 
 
+async def _until_refused(is_welcome: IsWelcome) -> None:
+    """F43: whoever has lost the key or the right is told no more; asking again they hear why."""
+    while True:
+        await asyncio.sleep(RECHECK_SECONDS)
+        try:
+            if not await is_welcome():
+                _log.info("An event stream is closed: its reader lost the key or the right.")
+                return
+        except Unreachable:
+            pass  # the stream itself finds that out
+
+
 async def _has_left(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
-def written(event: Event) -> bytes:
+def written(event: Event | FeedEvent) -> bytes:
     """An event in the form of the stream: its data is JSON on one line."""
     if isinstance(event, StoredItem):
-        return _framed("item", item_mapping.conversation_item(event), sequence=event.sequence)
+        return _framed("item", item_mapping.conversation_item(event), mark=str(event.sequence))
     if isinstance(event, Delta):
         delta = DeltaEvent(
             step=event.step, model_call_id=event.model_call_id, participant=event.participant, attempt=event.attempt,
@@ -91,6 +121,13 @@ def written(event: Event) -> bytes:
         return _framed("delta", delta)
     if isinstance(event, Run):
         return _framed("status", _status(event))
+    if isinstance(event, ApprovalSnapshot):
+        return _framed("approval", _approval(event))
+    if isinstance(event, Waiting | Closed):
+        name = "waiting" if isinstance(event, Waiting) else "closed"
+        return _framed(name, pending_mapping.pending_work(event.entry, limit=pending_mapping.LISTED_CHARACTERS))
+    if isinstance(event, Synced):
+        return _framed("synced", FeedSync(waiting=event.waiting), mark=feed_cursor(event.moment))
     if isinstance(event, UsageSnapshot):
         return _framed("usage", UsageEvent(token_usage=run_mapping.token_usage(event.calls)))
     if isinstance(event, Ended):
@@ -99,14 +136,19 @@ def written(event: Event) -> bytes:
     return b": still here\n\n"
 
 
-def _framed(name: str, data: BaseModel, *, sequence: int | None = None) -> bytes:
-    mark = f"id: {sequence}\n" if sequence is not None else ""
+def _framed(name: str, data: BaseModel, *, mark: str | None = None) -> bytes:
+    line = f"id: {mark}\n" if mark is not None else ""
     text = _SEPARATORS.sub(lambda found: f"\\u{ord(found.group()):04x}", data.model_dump_json(by_alias=True))
-    return f"event: {name}\n{mark}data: {text}\n\n".encode()
+    return f"event: {name}\n{line}data: {text}\n\n".encode()
 
 
 def _status(run: Run) -> StatusEvent:
     return StatusEvent(status=run_mapping.status_of(run), hostname=run.hostname, date_runner_claimed=run.claimed_at)
+
+
+def _approval(event: ApprovalSnapshot) -> ApprovalEvent:
+    waits_for = event.waits_for
+    return ApprovalEvent(waits_for=pending_mapping.pending_work(waits_for) if waits_for is not None else None)
 
 
 def _end(run: Run) -> EndEvent:

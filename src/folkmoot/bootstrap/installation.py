@@ -14,14 +14,15 @@ import time
 import traceback
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from folkmoot import settings
 from folkmoot.bootstrap.faults import arm_fault
-from folkmoot.domain.calls import FunctionTool
+from folkmoot.bootstrap.vaults import known_keys, open_vault
+from folkmoot.domain.calls import Tool
 from folkmoot.kernel.errors import BadInput
 from folkmoot.kernel.ids import NewId, id_source
 from folkmoot.llm.registry import Models
@@ -32,6 +33,8 @@ from folkmoot.store import tenancy
 from folkmoot.store.database import Database, Notifier, upgrade
 from folkmoot.store.embedded import EmbeddedServer, default_data_dir, open_server
 from folkmoot.tools.functions import FunctionTools
+from folkmoot.vault.masks import OF_PROCESS, MaskingFormatter
+from folkmoot.vault.sealing import Vault
 
 _LARGEST_SCRIPT = 1_000_000
 
@@ -39,9 +42,9 @@ _LARGEST_SCRIPT = 1_000_000
 def read_settings() -> Settings:
     """The settings of this process; logging and fault points are set up by them."""
     found = settings.read(os.environ)
-    logging.basicConfig(
-        level=found.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr
-    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(MaskingFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=found.log_level.upper(), handlers=[handler])
     if found.fault:
         arm_fault(found.fault)
     return found
@@ -53,8 +56,11 @@ def data_dir_of(found: Settings) -> Path:
 
 
 def read_key(name: str) -> str | None:
-    """The value of an environment variable that holds a provider's key, now."""
-    return os.environ.get(name) or None
+    """The value of an environment variable that holds a provider's key, now; from now on it is masked."""
+    value = os.environ.get(name) or None
+    if value is not None:
+        OF_PROCESS.add(value)
+    return value
 
 
 def make_new_id() -> NewId:
@@ -64,7 +70,10 @@ def make_new_id() -> NewId:
 
 @dataclass(slots=True)
 class Installation:
-    """What a command works with. `new_key`: the first key, made just now on an empty database, to be shown once."""
+    """What a command works with. `new_key`: the first key, made just now on an empty database, to be shown once.
+
+    `vault` is settled once the database is migrated; until then it has no keys.
+    """
 
     settings: Settings
     data_dir: Path
@@ -74,6 +83,7 @@ class Installation:
     functions: FunctionTools
     new_id: NewId
     new_key: str | None = None
+    vault: Vault = field(default_factory=lambda: Vault((), random_bytes=secrets.token_bytes))
 
 
 @asynccontextmanager
@@ -96,6 +106,9 @@ async def open_installation(
         if migrates:
             await upgrade(database)
             await make_default_tenant(installation)
+            await settle_vault(installation)
+        else:
+            installation.vault = Vault(known_keys(found, data_dir), random_bytes=secrets.token_bytes)
         try:
             yield installation
         finally:
@@ -129,6 +142,13 @@ async def make_default_tenant(installation: Installation) -> None:
         )
 
 
+async def settle_vault(installation: Installation) -> None:
+    """The vault with this installation's keys. Raises SecretFault, having changed nothing, where they are not the database's."""
+    installation.vault = await open_vault(
+        installation.settings, installation.data_dir, installation.database, random_bytes=secrets.token_bytes
+    )
+
+
 def bench_of(installation: Installation) -> Workbench:
     """What this machine adds to a start: the operator's functions, and scripts of scripted models."""
     return Workbench(_finder(installation.functions), read_script)
@@ -145,7 +165,7 @@ def read_script(path: str) -> Any:
     return parse_script(file.read_text(encoding="utf-8"), path)
 
 
-def _finder(functions: FunctionTools) -> Callable[[str], FunctionTool | None]:
+def _finder(functions: FunctionTools) -> Callable[[str], Tool | None]:
     return lambda name: functions.offered(name) if name in functions.names else None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import secrets
 import socket
@@ -15,10 +16,18 @@ from fastapi import FastAPI
 from folkmoot.api.app import make_app
 from folkmoot.api.doors import Doors
 from folkmoot.bootstrap.installation import Installation, bench_of
+from folkmoot.bootstrap.outside import open_outside
+from folkmoot.bootstrap.reaching import reach_of
 from folkmoot.kernel.errors import BadInput
 from folkmoot.services.events import Hub
 
 _DEAD_MILLISECONDS = 60_000
+_NO_WALLS = (
+    "Row-level security is off, since the database's user may not make the role 'folkmoot_api': tenants are kept apart by the statements"
+    " alone. As an administrator of the server run `create role folkmoot_api nologin; grant folkmoot_api to USER with set true, inherit"
+    " false;` with Folkmoot's user for USER, and start Folkmoot again."
+)
+_log = logging.getLogger("folkmoot.serving")
 
 
 @asynccontextmanager
@@ -26,14 +35,17 @@ async def open_api(
     installation: Installation, readiness: Callable[[], Mapping[str, str | None]] = dict
 ) -> AsyncIterator[FastAPI]:
     """The API's application over an installation. `readiness`: what else must be ready, with why it is not."""
+    if not installation.database.has_walls:
+        _log.warning(_NO_WALLS)
     hub = Hub(installation.database)
     await hub.start()
-    doors = Doors(
-        installation.database, hub, installation.notifier.tell, installation.new_id, bench_of(installation),
-        secrets.token_bytes, readiness,
-    )  # fmt: skip
     try:
-        yield make_app(doors)
+        async with open_outside(installation.settings) as outside:
+            doors = Doors(
+                installation.database, hub, installation.notifier.tell, installation.new_id, bench_of(installation),
+                secrets.token_bytes, installation.vault, readiness, reach_of(installation, outside),
+            )  # fmt: skip
+            yield make_app(doors)
     finally:
         await hub.close()
 

@@ -10,19 +10,22 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
 from uuid import UUID
 
 from folkmoot import __version__
 from folkmoot.bootstrap.installation import Installation
-from folkmoot.domain.calls import CallResult, FunctionTool
+from folkmoot.bootstrap.messages import sending
+from folkmoot.bootstrap.outside import Outside, open_outside
+from folkmoot.domain.operations import SecretHeader
 from folkmoot.runtime.options import WorkerOptions
+from folkmoot.runtime.tool_calls import ToolCalls
 from folkmoot.runtime.watched import Watched
 from folkmoot.runtime.worker import Identity, Worker
 from folkmoot.runtime.workshop import Workshop
+from folkmoot.services.secrets import open_secret
 from folkmoot.settings import Settings
 from folkmoot.store.appends import Appender
-from folkmoot.tools.functions import CallContext, FunctionTools
+from folkmoot.vault.masks import OF_PROCESS
 
 _APART_COMMAND = ("-m", "folkmoot", "worker", "--apart")
 
@@ -41,17 +44,6 @@ def worker_options(found: Settings) -> WorkerOptions:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Functions:
-    """The runtime's way to the operator's functions."""
-
-    tools: FunctionTools
-
-    async def call(self, tool: FunctionTool, arguments_json: str, *, call_id: str, run_id: UUID) -> CallResult:
-        context = CallContext(call_id=call_id, idempotency_key=call_id, run_id=str(run_id))
-        return await self.tools.run(tool.name, arguments_json, context)
-
-
 @asynccontextmanager
 async def open_worker(
     installation: Installation, *, is_apart: bool = False, worker_id: UUID | None = None
@@ -59,16 +51,33 @@ async def open_worker(
     """A worker in this process, ready to be run."""
     appender = Appender(installation.database)
     watched = Watched(installation.notifier.tell)
-    workshop = Workshop(
-        installation.database, appender, installation.models, _Functions(installation.functions), watched, installation.new_id,
-        worker_options(installation.settings), lambda: True,
-    )  # fmt: skip
-    _quiet_collector()
     identity = Identity(socket.gethostname(), os.getpid(), __version__, is_apart, worker_id)
-    try:
-        yield Worker(workshop, identity, apart_command=None if is_apart else _APART_COMMAND)
-    finally:
-        await appender.close()
+    async with open_outside(installation.settings) as outside:
+        workshop = Workshop(
+            installation.database, appender, installation.models, tool_calls(installation, outside), watched, installation.new_id,
+            worker_options(installation.settings), lambda: True,
+        )  # fmt: skip
+        _quiet_collector()
+        try:
+            # a worker apart is there for one run at a time, and may be taken down by it
+            if is_apart:
+                yield Worker(workshop, identity)
+            else:
+                async with sending(installation, outside) as outbox:
+                    yield Worker(workshop, identity, apart_command=_APART_COMMAND, on_inbox=outbox.nudge)
+        finally:
+            await appender.close()
+
+
+def tool_calls(installation: Installation, outside: Outside) -> ToolCalls:
+    """How this process calls tools."""
+
+    async def read_header(tenant_id: UUID, header: SecretHeader) -> str:
+        secret = await open_secret(installation.database, installation.vault, tenant_id, secret_id=header.secret_id)
+        value = secret.reveal()
+        return f"{header.scheme} {value}" if header.scheme else value
+
+    return ToolCalls(installation.database, installation.functions, outside, read_header, OF_PROCESS.mask)
 
 
 def _quiet_collector() -> None:

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import shutil
 import sys
+from uuid import UUID
 
-from folkmoot.cli import screen
+from folkmoot.cli import cards, screen
 from folkmoot.domain import items
 from folkmoot.domain.items import AuthorKind, Item, StoredItem
+from folkmoot.domain.pending import PERSON
 from folkmoot.domain.runs import Run
-from folkmoot.services.events import Delta, Ended, Event
+from folkmoot.services.events import ApprovalSnapshot, Delta, Ended, Event
 
 
 class Printer:
-    """Prints events to stderr. On a terminal the last line says who is thinking, with the newest of its words."""
+    """Prints events to stderr. On a terminal the last line says who is thinking, with the newest of its words.
 
-    def __init__(self, *, shows_prompts: bool = False) -> None:
+    `is_typed_to`: somebody at a terminal can answer by typing; else it is said which command answers.
+    """
+
+    def __init__(self, *, shows_prompts: bool = False, is_typed_to: bool = False) -> None:
         self._shows_prompts = shows_prompts
+        self._is_typed_to = is_typed_to
+        self._carded: UUID | None = None
         self._colours: dict[str, str] = {}
         self._has_status_line = screen.is_capable(sys.stderr)
         self._status_columns = 0
@@ -30,6 +37,8 @@ class Printer:
         elif isinstance(event, Run):
             if event.claimed_at is None and event.ended_at is None:
                 self._status(f"the run is {event.status} and waits for a worker")
+        elif isinstance(event, ApprovalSnapshot):
+            self._card(event)
         elif isinstance(event, Ended):
             self.clear()
 
@@ -49,11 +58,23 @@ class Printer:
         self.clear()
         screen.say(text)
 
+    def _card(self, snapshot: ApprovalSnapshot) -> None:
+        """What the run waits for a person about, once; and how to answer it, typing here where somebody may type."""
+        entry = snapshot.waits_for
+        if entry is None or entry.entry.settled is not None or entry.entry.pending.pending_id == self._carded:
+            return
+        self._carded = entry.entry.pending.pending_id
+        for line in cards.lines(entry):
+            self.line(screen.paint(screen.printable(line), screen.BOLD))
+        how = cards.TYPED[entry.entry.pending.kind] if self._is_typed_to else f"To answer: {cards.command(entry.entry)}"
+        self.line(screen.paint(f"   {how}", screen.DIM))
+        self._status("the run waits for a person")
+
     def _item(self, item: Item) -> None:
         text = self._words(item)
         if text is not None:
             self.line(text)
-        if isinstance(item.detail, items.Floor):
+        if isinstance(item.detail, items.Floor) and item.detail.participant != PERSON:
             self._status(f"{item.detail.participant} is thinking")
         elif isinstance(item.body, items.VoteProposal | items.SolutionProposal):
             self._status("the others are voting")

@@ -26,6 +26,7 @@ async def _upgrade(*, as_json: bool) -> None:
         new = await upgrade(installation.database)
         screen.say(f"Applied: {', '.join(new)}." if new else "The database is up to date.")
         await installations.make_default_tenant(installation)
+        await installations.settle_vault(installation)
         if as_json:
             screen.put_json({"applied": new, "key": installation.new_key})
         elif installation.new_key:

@@ -18,6 +18,9 @@ _OF_ERROR: tuple[tuple[type[errors.FolkmootError], int], ...] = (
     (errors.ModelUnavailable, WRONG_INPUT),
     (errors.NotFound, NOT_FOUND),
     (errors.NotAllowed, NOT_FOUND),
+    (errors.NotPermitted, NOT_FOUND),
+    (errors.ConnectorFault, WRONG_INPUT),
+    (errors.SecretFault, WRONG_INPUT),
     (errors.Unreachable, UNREACHABLE),
     (errors.DatabaseFault, UNREACHABLE),
 )

@@ -1,4 +1,4 @@
-"""Lines typed while something else goes on. Deliberately absent: a prompt; a line is a message.
+"""Lines typed while something else goes on. Deliberately absent: a prompt, and what a line means.
 
 Standard input is read where it stands ready and never made non-blocking: a terminal shares that mode with everything else that
 writes to it, the shell included. A command in the background leaves what is typed to the shell.
@@ -39,6 +39,12 @@ async def typed_lines() -> AsyncIterator[str]:
                 yield text
         if not chunk:
             return
+
+
+def is_terminal() -> bool:
+    """Whether somebody may sit there and type."""
+    source = _source()
+    return source is not None and os.isatty(source)
 
 
 def _source() -> int | None:

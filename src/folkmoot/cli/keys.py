@@ -12,6 +12,8 @@ import typer
 from folkmoot.api.mapping import keys as mapping
 from folkmoot.cli import screen
 from folkmoot.cli.opening import opened
+from folkmoot.cli.users import id_of
+from folkmoot.domain.rights import Right
 from folkmoot.domain.tenancy import ApiKey
 from folkmoot.kernel.errors import BadInput
 from folkmoot.services import keys
@@ -23,18 +25,25 @@ app = typer.Typer(help="API keys: make, list, revoke.", no_args_is_help=True)
 def create_command(
     name: str = typer.Option("command line", help="What the key is for, to tell it apart."),
     days: int | None = typer.Option(None, min=1, max=36500, help="After how many days it expires; never if left out."),
+    scope: list[Right] = typer.Option(
+        [], help="Narrows the key to this right. May be given several times; all that its user may if left out."
+    ),
+    user: str | None = typer.Option(None, help="Whose key it is to be, by name or id; the owner's if left out."),
     as_json: bool = typer.Option(False, "--json", help="Print JSON."),
 ) -> None:
     """Make a key and print it, this once; only its hash is kept."""
-    asyncio.run(_create(name, days, as_json=as_json))
+    asyncio.run(_create(name, days, tuple(scope) or None, user, as_json=as_json))
 
 
-async def _create(name: str, days: int | None, *, as_json: bool) -> None:
+async def _create(
+    name: str, days: int | None, scopes: tuple[Right, ...] | None, user: str | None, *, as_json: bool
+) -> None:
     expires_at = datetime.now(UTC) + timedelta(days=days) if days is not None else None
     async with opened() as (installation, caller):
+        user_id = await id_of(installation.database, caller, user) if user is not None else None
         key, text = await keys.create(
             installation.database, caller, name=name, expires_at=expires_at, new_id=installation.new_id,
-            random_bytes=secrets.token_bytes,
+            random_bytes=secrets.token_bytes, user_id=user_id, scopes=scopes,
         )  # fmt: skip
     if as_json:
         screen.put(mapping.created_key(key, text).model_dump_json(by_alias=True))
@@ -60,8 +69,8 @@ async def _list(*, as_json: bool) -> None:
         for key in found:
             screen.put(mapping.key(key).model_dump_json(by_alias=True))
     else:
-        rows = [(str(k.key_id), k.name, k.prefix, _state(k), _date(k.last_used_at)) for k in found]
-        screen.put_table(("id", "name", "begins", "state", "last used"), rows)
+        rows = [(str(k.key_id), k.name, k.prefix, _state(k), _scopes(k), _date(k.last_used_at)) for k in found]
+        screen.put_table(("id", "name", "begins", "state", "scopes", "last used"), rows)
 
 
 @app.command("revoke")
@@ -90,6 +99,10 @@ def _state(key: ApiKey) -> str:
     if key.revoked_at is not None:
         return "revoked"
     return "expired" if key.expires_at is not None and key.expires_at <= datetime.now(UTC) else "valid"
+
+
+def _scopes(key: ApiKey) -> str:
+    return " ".join(key.scopes) if key.scopes is not None else "all"
 
 
 def _date(moment: datetime | None) -> str:

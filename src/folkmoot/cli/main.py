@@ -11,18 +11,19 @@ import typer
 
 from folkmoot.cli import commands, exits, screen
 from folkmoot.kernel.errors import BadInput, FolkmootError
+from folkmoot.vault.masks import mask
 
 _log = logging.getLogger("folkmoot")
 
 
 def show(error: FolkmootError) -> None:
     """The sentence, and below it each fault with its place that the sentence does not hold."""
-    sentence = str(error)
+    sentence = mask(str(error))
     screen.say(screen.paint("folkmoot: ", screen.BOLD) + screen.printable(sentence))
     if isinstance(error, BadInput):
         for index, fault in enumerate(error.faults):
             if str(fault) not in sentence and not (index == 0 and fault.message in sentence):
-                screen.say(f"  {screen.printable(str(fault))}")
+                screen.say(f"  {screen.printable(mask(str(fault)))}")
 
 
 def main() -> None:
@@ -68,6 +69,6 @@ def _run(arguments: list[str]) -> int:
 def _failed(error: Exception) -> int:
     logging.basicConfig(stream=sys.stderr)
     _log.error("An unexpected error", exc_info=error)
-    what = screen.printable(f"{type(error).__name__}: {error}")
+    what = screen.printable(mask(f"{type(error).__name__}: {error}"))
     screen.say(f"folkmoot: an unexpected error, a fault of Folkmoot: {what}. Please report it with the lines above.")
     return exits.FAILED

@@ -1,4 +1,4 @@
-"""`folkmoot runs`: list, show, watch and stop runs of the tenant `default`."""
+"""`folkmoot runs`: list, show, watch, stop and answer runs of the tenant `default`."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from uuid import UUID
 import typer
 
 from folkmoot.api.mapping.runs import process, row
-from folkmoot.cli import screen
+from folkmoot.cli import answers, cards, screen
 from folkmoot.cli.conversation import Printer
 from folkmoot.cli.opening import opened
 from folkmoot.cli.watching import Watching
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.runs import Run
 from folkmoot.kernel.errors import BadInput
-from folkmoot.services import runs
+from folkmoot.services import inbox, runs
 from folkmoot.services.runs import RunFilter
 
-app = typer.Typer(help="Runs: list, show, watch, stop.", no_args_is_help=True)
+app = typer.Typer(help="Runs: list, show, watch, stop, answer, approve.", no_args_is_help=True)
 RunId = typer.Argument(help="The run's id, as `runs list` shows it.")
 AsJson = typer.Option(False, "--json", help="Print JSON, as the API gives it.")
 
 
 def add_to(root: typer.Typer) -> None:
+    answers.add_to(app)
     root.add_typer(app, name="runs")
 
 
@@ -60,6 +61,7 @@ def show_command(run_id: str = RunId, as_json: bool = AsJson) -> None:
 async def _show(run_id: UUID, *, as_json: bool) -> None:
     async with opened() as (installation, caller):
         whole = await runs.get(installation.database, caller, run_id=run_id)
+        waiting = await inbox.of_run(installation.database, caller, run_id=run_id)
     run = whole.view.run
     if as_json:
         screen.put(process(whole).model_dump_json(by_alias=True))
@@ -68,6 +70,9 @@ async def _show(run_id: UUID, *, as_json: bool) -> None:
     for stored in whole.items:
         printer.show(stored)
     printer.clear()
+    for entry in waiting:
+        for line in (*cards.lines(entry), f"   {cards.command(entry.entry)}"):
+            printer.line(screen.printable(line))
     if run.output is not None:
         screen.put(run.output)
     printer.end(run)

@@ -10,15 +10,19 @@ from typing import Any
 
 from folkmoot.api.definition_files import read_files
 from folkmoot.bootstrap.installation import Installation
+from folkmoot.bootstrap.outside import open_outside
+from folkmoot.bootstrap.reaching import reach_of
 from folkmoot.cli import screen
 from folkmoot.domain.definitions import DefinitionKind, Reference
 from folkmoot.domain.tenancy import DEFAULT_NAMESPACE, Caller
 from folkmoot.kernel.errors import BadInput
 from folkmoot.services import apply as applying
 from folkmoot.services.apply import Change, Document
+from folkmoot.services.connectors import Discoveries
+from folkmoot.services.operation_links import CONNECTORS
 from folkmoot.store.definitions import Outcome
 
-_MARKS = {Outcome.CREATED: "+", Outcome.CHANGED: "~", Outcome.UNCHANGED: "="}
+_MARKS = {Outcome.CREATED: "+", Outcome.CHANGED: "~", Outcome.UNCHANGED: "=", Outcome.DELETED: "-"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +57,21 @@ async def settle(installation: Installation, caller: Caller, meant: InFiles | Re
 
 async def apply(installation: Installation, caller: Caller, documents: Sequence[Document]) -> tuple[Change, ...]:
     """Publish what differs; says what it did where it did something."""
-    changes = await applying.apply(installation.database, caller, documents, new_id=installation.new_id)
+    found = await look(installation, caller, documents)
+    changes = await applying.apply(installation.database, caller, documents, new_id=installation.new_id, found=found)
     for change in changes:
         if change.outcome is not Outcome.UNCHANGED:
             screen.say(line_of(change))
     return changes
+
+
+async def look(installation: Installation, caller: Caller, documents: Sequence[Document]) -> Discoveries:
+    """What the servers of connectors offer, of those that are new or differ; without connectors nothing is opened."""
+    if not any(document.kind in CONNECTORS for document in documents):
+        return {}
+    async with open_outside(installation.settings) as outside:
+        reach = reach_of(installation, outside)
+        return await applying.look(installation.database, caller, reach, documents)
 
 
 def line_of(change: Change) -> str:

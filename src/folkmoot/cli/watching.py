@@ -16,7 +16,9 @@ from folkmoot.bootstrap import working
 from folkmoot.bootstrap.installation import Installation
 from folkmoot.cli import exits, screen
 from folkmoot.cli.conversation import Printer
-from folkmoot.cli.keyboard import typed_lines
+from folkmoot.cli.keyboard import is_terminal, typed_lines
+from folkmoot.cli.typed_answers import Person
+from folkmoot.domain.inbox import PendingEntry
 from folkmoot.domain.items import StoredItem
 from folkmoot.domain.run_status import FINAL
 from folkmoot.domain.runs import Run
@@ -24,7 +26,7 @@ from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import Conflict, FolkmootError, RunEnded
 from folkmoot.runtime.worker import Worker
 from folkmoot.services import events, runs
-from folkmoot.services.events import Ended, Hub
+from folkmoot.services.events import ApprovalSnapshot, Ended, Hub
 
 _GOES_ON = "The run is left as it is, and goes on where a worker runs"
 _SECOND_THOUGHT_SECONDS = 0.7
@@ -43,7 +45,8 @@ class Watching:
         self._caller = caller
         self._as_json = as_json
         self._hub = Hub(installation.database)
-        self._printer = Printer(shows_prompts=shows_prompts)
+        self._printer = Printer(shows_prompts=shows_prompts, is_typed_to=is_terminal())
+        self._waits_for: PendingEntry | None = None
         self._hits = 0
         self._is_stop_asked = False
         self._is_left = asyncio.Event()
@@ -99,22 +102,27 @@ class Watching:
             )  # fmt: skip
             async for event in following:
                 self._printer.show(event)
+                if isinstance(event, ApprovalSnapshot):
+                    entry = event.waits_for.entry if event.waits_for is not None else None
+                    self._waits_for = entry if entry is not None and entry.settled is None else None
                 if isinstance(event, StoredItem):
                     after = event.sequence
                 elif isinstance(event, Ended):
                     self._ended = event.run
 
     async def _pass_on(self, run_id: UUID) -> None:
-        """Each typed line is a message to the run."""
+        """Each typed line answers what the run waits for, or is a message to it."""
+        person = Person(self._installation, self._caller, run_id)
         async for line in typed_lines():
+            asked = self._waits_for
             try:
-                await runs.post_message(
-                    self._installation.database, self._caller, run_id=run_id, message=line, new_id=self._installation.new_id,
-                    tell=self._installation.notifier.tell,
-                )  # fmt: skip
+                if asked is None:
+                    await person.say(line)
+                elif await person.answer(asked, line) and self._waits_for is asked:
+                    self._waits_for = None
             except FolkmootError as error:
                 self._printer.line(f"folkmoot: {screen.printable(str(error))}")
-                if isinstance(error, Conflict):
+                if type(error) is Conflict:  # no person may speak, now or later
                     return
 
     def _on_signal(self, number: signal.Signals, run_id: UUID, *, has_worker: bool) -> None:

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
+from uuid import UUID
+
+from folkmoot.domain.operations import OperationTarget
 
 
 class CallState(StrEnum):
@@ -17,8 +20,29 @@ class CallState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class FunctionTool:
-    """A Python function of the operator's, as it was when the run started. Limits: seconds, bytes of UTF-8."""
+class FunctionTarget:
+    """A Python function of the operator's, found by the tool's name when it is called."""
+
+    type: Literal["function"] = "function"
+
+
+@dataclass(frozen=True, slots=True)
+class ResultTarget:
+    """Reads on in a result that was too large for the conversation."""
+
+    type: Literal["result"] = "result"
+
+
+Target = FunctionTarget | OperationTarget | ResultTarget
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """What a participant may call beyond the protocol, as it was when the run started. Limits: seconds, bytes of UTF-8.
+
+    `parameters`: what the model sees, without what is bound. `is_gated`: a call waits for a person's approval.
+    `guidance` is added to the participant's instructions.
+    """
 
     name: str
     description: str
@@ -26,8 +50,11 @@ class FunctionTool:
     is_idempotent: bool = False
     is_read_only: bool = False
     is_terminal: bool = False
+    is_gated: bool = False
     limit_seconds: float = 60.0
     limit_bytes: int = 262_144
+    guidance: str | None = None
+    target: Target = FunctionTarget()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +78,11 @@ class CallFact:
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
-    """What came of a call. `unknown`: it may or may not have happened."""
+    """What came of a call. `unknown`: it may or may not have happened. `content_id`, `size` (bytes): where a result that is
+    too large for the conversation is kept whole; `text` then holds its head and tail."""
 
     text: str
     is_error: bool
     unknown: bool = False
+    content_id: UUID | None = None
+    size: int | None = None

@@ -7,12 +7,19 @@ version refers to exist; that takes the store.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
-from folkmoot.domain.definitions import AgentVersion, ChatMode, PromptInput, Reference, RoundRobinVersion
+from folkmoot.domain.binding_checks import faults_of_bindings, faults_of_call_inputs
+from folkmoot.domain.definitions import (
+    AgentBinding,
+    AgentVersion,
+    ChatMode,
+    PromptInput,
+    Reference,
+    RoundRobinVersion,
+)
 from folkmoot.domain.input_values import faults_of_inputs
 from folkmoot.domain.later_parts import later_fields
 from folkmoot.domain.model_checks import faults_of_model
@@ -21,6 +28,9 @@ from folkmoot.domain.prompts import check_prompts, names_in
 from folkmoot.domain.schema_documents import step
 from folkmoot.domain.schema_reports import shortened
 from folkmoot.domain.schemas import check_schema
+from folkmoot.domain.tool_bindings import OperationBinding
+from folkmoot.domain.tool_names import PROTOCOL_TOOLS as PROTOCOL_TOOLS
+from folkmoot.domain.tool_names import faults_of_tool_names
 from folkmoot.kernel.errors import Fault
 
 __all__ = [
@@ -35,9 +45,7 @@ __all__ = [
 Json = Any
 
 LARGEST_COUNT = 2_147_483_647
-PROTOCOL_TOOLS = ("pass", "call_vote", "ask", "propose_solution", "agree", "disagree", "answer")
 
-_FUNCTION_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _PERCENTAGES = ("targetUtilization", "lowWaterUtilization", "compactAtUtilization")
 _COUNTS = ("maxToolCallLoops", "responseMaxTokens", "compactMaxTokens", "compactTargetTokens")
 
@@ -48,6 +56,7 @@ def faults_of_interaction(version: RoundRobinVersion) -> tuple[Fault, ...]:
         *_participant_faults(version),
         *_input_faults(version.inputs_prompt),
         *_prompt_faults(version),
+        *_tool_faults(version),
         *(check_schema(version.solution_schema, "/solutionSchema") if version.solution_schema is not None else ()),
         *_bound_faults(version),
         *_context_faults(version.context_settings),
@@ -60,8 +69,35 @@ def faults_of_agent(version: AgentVersion) -> tuple[Fault, ...]:
     return (
         *_reference_faults("/model", version.model, "a model"),
         *_sampling_faults(version),
-        *_function_faults(version),
+        *faults_of_tool_names(tools_of_agent(version)),
+        *faults_of_bindings(operations_of(version)),
     )
+
+
+Bindings = list[tuple[str, OperationBinding]]
+
+
+def operations_of(version: AgentVersion | AgentBinding | RoundRobinVersion, pointer: str = "") -> Bindings:
+    """The bindings of its own, each with its JSON pointer; `pointer` is that of the whole."""
+    mcp, open_api = version.external_operations_mcp, version.external_operations_open_api
+    return [
+        *((f"{pointer}/externalOperationsMcp/{index}", binding) for index, binding in enumerate(mcp)),
+        *((f"{pointer}/externalOperationsOpenApi/{index}", binding) for index, binding in enumerate(open_api)),
+    ]
+
+
+def tools_of_agent(version: AgentVersion) -> list[tuple[str, str]]:
+    """Pointers and names of an agent's own tools."""
+    return [
+        *((f"/functionTools/{index}", name) for index, name in enumerate(version.function_tools)),
+        *((f"{pointer}/name", binding.name) for pointer, binding in operations_of(version)),
+    ]
+
+
+def inputs_of_calls(version: RoundRobinVersion) -> list[str]:
+    """The names that bound values and prompt guidance may use."""
+    prompts = [item.name for item in version.inputs_prompt]
+    return [*prompts, *(item.name for item in version.inputs_connector_binding)]
 
 
 def _participant_faults(version: RoundRobinVersion) -> Iterator[Fault]:
@@ -164,12 +200,22 @@ def _sampling_faults(version: AgentVersion) -> Iterator[Fault]:
         yield Fault("/settings/maxTokens", f"This is a whole number from 1 to {LARGEST_COUNT}, or null; correct it.")
 
 
-def _function_faults(version: AgentVersion) -> Iterator[Fault]:
-    for index, name in enumerate(version.function_tools):
-        pointer = f"/functionTools/{index}"
-        if not _FUNCTION_NAME.fullmatch(name):
-            yield Fault(pointer, "A function's name is 1 to 64 letters, digits, '_' or '-'; correct it.")
-        elif name in PROTOCOL_TOOLS:
-            yield Fault(pointer, f"'{name}' is the conversation's own tool; give the function another name.")
-        elif name in version.function_tools[:index]:
-            yield Fault(pointer, f"'{name}' is listed twice; leave one out.")
+def _tool_faults(version: RoundRobinVersion) -> Iterator[Fault]:
+    everyone = operations_of(version)
+    own = [operations_of(binding, f"/agents/{index}") for index, binding in enumerate(version.agents)]
+    yield from faults_of_tool_names((f"{pointer}/name", binding.name) for pointer, binding in everyone)
+    for bindings in own:
+        named = [(f"{pointer}/name", binding.name) for pointer, binding in (*everyone, *bindings)]
+        shared = {f"{pointer}/name" for pointer, _ in everyone}
+        yield from (fault for fault in faults_of_tool_names(named) if fault.pointer not in shared)
+    secret_inputs = {item.name for item in version.inputs_connector_authentication_secret}
+    yield from faults_of_bindings(
+        [*everyone, *(pair for bindings in own for pair in bindings)],
+        inputs=inputs_of_calls(version),
+        secret_inputs=secret_inputs,
+    )
+    yield from faults_of_call_inputs(
+        version.inputs_connector_authentication_secret,
+        version.inputs_connector_binding,
+        prompts=[item.name for item in version.inputs_prompt],
+    )

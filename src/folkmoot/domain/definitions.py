@@ -12,8 +12,11 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from folkmoot.domain.calls import FunctionTool
+from folkmoot.domain.calls import Tool
+from folkmoot.domain.connectors import McpConnectorVersion, OpenApiConnectorVersion
 from folkmoot.domain.model_calls import ModelChoice, Sampling
+from folkmoot.domain.references import Reference as Reference
+from folkmoot.domain.tool_bindings import BindingInput, OperationBinding, SecretInput
 
 Json = Any
 
@@ -22,24 +25,8 @@ class DefinitionKind(StrEnum):
     AGENT = "Agent"
     AI_MODEL = "AiModel"
     INTERACTION = "Interaction"
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """A link to another definition, by `name` (in `namespace`, else the referring one's) or by `definition_id`.
-
-    `version` null means the latest enabled one when the run starts.
-    """
-
-    name: str | None = None
-    namespace: str | None = None
-    definition_id: UUID | None = None
-    version: int | None = None
-
-    def __str__(self) -> str:
-        place = f"{self.namespace}/" if self.namespace else ""
-        base = str(self.definition_id) if self.definition_id else f"{place}{self.name}"
-        return f"{base}@{self.version}" if self.version else base
+    MCP_CONNECTOR = "McpConnector"
+    OPEN_API_CONNECTOR = "OpenApiConnector"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +53,8 @@ class AgentVersion:
     prompts: tuple[str, ...] = ()
     settings: Sampling = field(default_factory=Sampling)
     function_tools: tuple[str, ...] = ()
+    external_operations_mcp: tuple[OperationBinding, ...] = ()
+    external_operations_open_api: tuple[OperationBinding, ...] = ()
     later: dict[str, Json] = field(default_factory=dict)
 
 
@@ -112,10 +101,12 @@ class HumanSettings:
 
 @dataclass(frozen=True, slots=True)
 class AgentBinding:
-    """A participant. `name` null: the agent's own name. `later`: connectors, loom, web access, kept for later parts."""
+    """A participant. `name` null: the agent's own name. `later`: loom and web access, kept for later parts."""
 
     agent: Reference
     name: str | None = None
+    external_operations_mcp: tuple[OperationBinding, ...] = ()
+    external_operations_open_api: tuple[OperationBinding, ...] = ()
     later: dict[str, Json] = field(default_factory=dict)
 
 
@@ -131,6 +122,10 @@ class RoundRobinVersion:
     is_solution_proposal_allowed: bool = False
     human_settings: HumanSettings | None = None
     maximum_no_action_loops: int | None = None
+    external_operations_mcp: tuple[OperationBinding, ...] = ()
+    external_operations_open_api: tuple[OperationBinding, ...] = ()
+    inputs_connector_authentication_secret: tuple[SecretInput, ...] = ()
+    inputs_connector_binding: tuple[BindingInput, ...] = ()
     inputs_prompt: tuple[PromptInput, ...] = ()
     solution_schema: str | None = None
     system_prompt_mode: SystemPromptMode = SystemPromptMode.APPEND
@@ -145,7 +140,7 @@ class RoundRobinVersion:
     later: dict[str, Json] = field(default_factory=dict)
 
 
-Version = AgentVersion | AiModelVersion | RoundRobinVersion
+Version = AgentVersion | AiModelVersion | RoundRobinVersion | McpConnectorVersion | OpenApiConnectorVersion
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +183,7 @@ class Participant:
     prompts: tuple[str, ...]
     model: ModelChoice
     sampling: Sampling
-    tools: tuple[FunctionTool, ...] = ()
+    tools: tuple[Tool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,4 +211,5 @@ class ResolvedInteraction:
     vote_rule: Rule = Rule.MAJORITY
     max_tool_call_loops: int = DEFAULT_TOOL_LOOPS
     duration_auto_termination: timedelta | None = None
+    duration_human_timeout: timedelta | None = None
     disabled_tools: tuple[str, ...] = ()

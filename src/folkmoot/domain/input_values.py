@@ -1,6 +1,6 @@
 """The inputs that a run is given: whether all are there, none is unknown, and each has its type.
 
-Values are text; numbers, booleans and JSON are JSON text. Deliberately absent: inputs of connectors, as yet.
+Values are text; numbers, booleans and JSON are JSON text; a secret is its id. Deliberately absent: whether a secret is there.
 """
 
 from __future__ import annotations
@@ -14,25 +14,55 @@ from folkmoot.domain.definitions import DataType, PromptInput
 from folkmoot.domain.json_text import MAX_CHARACTERS, Unreadable, read_json
 from folkmoot.domain.schema_documents import step
 from folkmoot.domain.schema_reports import shortened
+from folkmoot.domain.tool_bindings import BindingInput, SecretInput
 from folkmoot.kernel.errors import Fault
 
 # RFC 3339; a leap second is no time that Python has, and no date that anybody means.
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _DATE_TIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})"
 )
 
 
-def faults_of_inputs(inputs: tuple[PromptInput, ...], given: Mapping[str, str]) -> tuple[Fault, ...]:
-    """What is wrong with the values given for `inputs`. Pointers: `/inputs` for a missing one, else `/inputs/NAME`."""
-    return tuple(_faults(inputs, given))
+def faults_of_inputs(
+    inputs: tuple[PromptInput, ...],
+    given: Mapping[str, str],
+    *,
+    secrets: tuple[SecretInput, ...] = (),
+    bindings: tuple[BindingInput, ...] = (),
+) -> tuple[Fault, ...]:
+    """What is wrong with the values given for inputs of prompts, headers and calls.
+
+    Pointers: `/inputs` for a missing one, else `/inputs/NAME`. One name may be an input of prompts and of several calls.
+    """
+    names = dict.fromkeys([item.name for item in inputs])
+    names |= dict.fromkeys([*(item.name for item in bindings), *(item.name for item in secrets)])
+    return tuple(dict.fromkeys((*_faults(inputs, given, names), *_call_faults(secrets, bindings, given))))
 
 
-def _faults(inputs: tuple[PromptInput, ...], given: Mapping[str, str]) -> Iterator[Fault]:
-    declared = {item.name: item for item in inputs}
+def _call_faults(
+    secrets: tuple[SecretInput, ...], bindings: tuple[BindingInput, ...], given: Mapping[str, str]
+) -> Iterator[Fault]:
+    for item in secrets:
+        value = given.get(item.name)
+        if value is not None and not _UUID.fullmatch(value):
+            message = f"The input '{item.name}' takes a secret's id, and this is none. Never give the secret itself."
+            yield Fault(step("/inputs", item.name), message)
+        elif value is None and item.is_required and item.default_secret is None:
+            yield _missing(item.name, item.description)
+    for bound in bindings:
+        value = given.get(bound.name)
+        if value is not None and len(value) > MAX_CHARACTERS:
+            yield Fault(step("/inputs", bound.name), _too_long(bound.name, value))
+        elif value is None and bound.is_required and bound.default_value is None:
+            yield _missing(bound.name, bound.description)
+
+
+def _faults(inputs: tuple[PromptInput, ...], given: Mapping[str, str], names: Mapping[str, None]) -> Iterator[Fault]:
     for name in given:
-        if name not in declared:
-            known = ", ".join(f"'{item}'" for item in list(declared)[:40]) or "none"
+        if name not in names:
+            known = ", ".join(f"'{item}'" for item in list(names)[:40]) or "none"
             message = (
                 f"There is no input '{shortened(name, 80)}'; correct the name or leave it out. The inputs: {known}."
             )
@@ -43,13 +73,21 @@ def _faults(inputs: tuple[PromptInput, ...], given: Mapping[str, str]) -> Iterat
             if problem is not None:
                 yield Fault(step("/inputs", item.name), problem)
         elif item.is_required:
-            about = f" ({shortened(item.description, 100)})" if item.description else ""
-            yield Fault("/inputs", f"The required input '{item.name}'{about} is missing; give it a value.")
+            yield _missing(item.name, item.description)
+
+
+def _missing(name: str, description: str | None) -> Fault:
+    about = f" ({shortened(description, 100)})" if description else ""
+    return Fault("/inputs", f"The required input '{name}'{about} is missing; give it a value.")
+
+
+def _too_long(name: str, value: str) -> str:
+    return f"The input '{name}' has {len(value):,} characters; at most {MAX_CHARACTERS:,} are allowed."
 
 
 def _problem(item: PromptInput, value: str) -> str | None:
     if len(value) > MAX_CHARACTERS:
-        return f"The input '{item.name}' has {len(value):,} characters; at most {MAX_CHARACTERS:,} are allowed."
+        return _too_long(item.name, value)
     is_of_type, example = _TYPES[item.data_type]
     try:
         if is_of_type(value):

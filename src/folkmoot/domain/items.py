@@ -326,6 +326,7 @@ class EndReason(StrEnum):
     ROUNDS = "rounds"
     STUCK = "stuck"
     TIME = "time"
+    PERSON_TIMEOUT = "person_timeout"
     STOPPED = "stopped"
     FAILURE = "failure"
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from folkmoot.domain.connectors import McpConnectorVersion, OpenApiConnectorVersion
 from folkmoot.domain.definitions import (
     AgentVersion,
     AiModelVersion,
-    ChatMode,
-    HumanSettings,
     RoundRobinVersion,
     Version,
 )
@@ -21,17 +20,11 @@ from folkmoot.kernel.errors import Fault
 
 Json = Any
 
-_PEOPLE = "people's turns"
-_CONNECTORS = "connectors and approvals"
 _CONTEXT = "context, time, keys and cost"
 _SUB_RUNS = "managers, routers and sub-runs"
 _MEMORY = "memory, web and knowledge"
 
 _PARTS = {
-    "externalOperationsMcp": _CONNECTORS,
-    "externalOperationsOpenApi": _CONNECTORS,
-    "inputsConnectorAuthenticationSecret": _CONNECTORS,
-    "inputsConnectorBinding": _CONNECTORS,
     "loom": _MEMORY,
     "loomId": _MEMORY,
     "webAccess": _MEMORY,
@@ -50,17 +43,13 @@ def later_fields(version: Version) -> tuple[Fault, ...]:
             return tuple(_of_interaction(version))
         case AgentVersion():
             return tuple(_of_mapping("", version.later))
-        case AiModelVersion():
+        case AiModelVersion() | McpConnectorVersion() | OpenApiConnectorVersion():
             return ()
 
 
 def _of_interaction(version: RoundRobinVersion) -> Iterator[Fault]:
     for index, binding in enumerate(version.agents):
         yield from _of_mapping(f"/agents/{index}", binding.later)
-    if version.human_settings is not None:
-        yield from _of_people(version.human_settings)
-    if version.duration_human_timeout is not None:
-        yield _fault("/durationHumanTimeout", _PEOPLE)
     if version.duration_warning_to_ai is not None:
         yield _fault("/durationWarningToAi", _CONTEXT)
     for name, value in version.context_settings.items():
@@ -68,16 +57,6 @@ def _of_interaction(version: RoundRobinVersion) -> Iterator[Fault]:
         if not is_known and _is_set(value) and value != _DEFAULTS.get(name):
             yield _fault(step("/contextSettings", name), _CONTEXT)
     yield from _of_mapping("", version.later)
-
-
-def _of_people(settings: HumanSettings) -> Iterator[Fault]:
-    if settings.chat_mode in (ChatMode.EVERY_ROUND, ChatMode.ON_QUESTION):
-        advice = f"'{ChatMode.OBSERVING}' works now: a person may write at any time."
-        yield Fault("/humanSettings/chatMode", f"'{settings.chat_mode}' comes with a later part ({_PEOPLE}). {advice}")
-    if settings.include_in_votes:
-        yield _fault("/humanSettings/includeInVotes", _PEOPLE)
-    if settings.include_in_solutions:
-        yield _fault("/humanSettings/includeInSolutions", _PEOPLE)
 
 
 def _of_mapping(pointer: str, later: Mapping[str, Json]) -> Iterator[Fault]:

@@ -28,7 +28,7 @@ class Move(StrEnum):
     COMPLETE = "complete"
     FAIL = "fail"
     STOP = "stop"
-    EXPIRE = "expire"  # a person's time ran out
+    EXPIRE = "expire"  # a person's time ran out: the sweep wakes the run, and its worker ends it
 
 
 _S = RunStatus
@@ -44,7 +44,7 @@ TRANSITIONS: dict[Move, tuple[frozenset[RunStatus], RunStatus]] = {
     Move.COMPLETE: (frozenset({_S.RUNNING}), _S.COMPLETED),
     Move.FAIL: (frozenset({_S.RUNNING}), _S.FAILED),
     Move.STOP: (frozenset({_S.NEW, _S.RUNNING}) | WAITING, _S.STOPPED),
-    Move.EXPIRE: (WAITING - {_S.PENDING_SUB_INTERACTIONS}, _S.TIMED_OUT),
+    Move.EXPIRE: (frozenset({_S.RUNNING}), _S.TIMED_OUT),
 }
 
 

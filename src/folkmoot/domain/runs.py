@@ -13,6 +13,7 @@ from uuid import UUID
 
 from folkmoot.domain.calls import CallFact
 from folkmoot.domain.model_calls import ModelCallFact
+from folkmoot.domain.pending import Decision
 from folkmoot.domain.run_status import RunStatus
 
 STATE_VERSION = 1  # raised when stored state changes so that an older worker must not claim it
@@ -26,7 +27,10 @@ class ProcessType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A row of `process`, with the ping of the worker that holds it. `execution_time` excludes the stretch under way."""
+    """A row of `process`, with the ping of the worker that holds it. `execution_time` excludes the stretch under way.
+
+    `pending_id`: what it waits for a person about; `before_timeout_status`: the waiting state that a person let run out.
+    """
 
     tenant_id: UUID
     run_id: UUID
@@ -51,6 +55,8 @@ class Run:
     duration_auto_termination: timedelta | None = None
     response_json_schema: str | None = None
     tags: tuple[str, ...] = ()
+    pending_id: UUID | None = None
+    before_timeout_status: RunStatus | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +73,8 @@ class Claim:
 class ClaimedRun:
     """What a claim brings: the fence, what the worker knows of the row, and the time limit.
 
-    `work_deadline`: when the working time is used up if the run stays at work (null: no limit).
+    `work_deadline`: when the working time is used up if the run stays at work (null: no limit). `ran_out`: the waiting
+    status that a person let run out, null if none did.
     """
 
     claim: Claim
@@ -76,13 +83,14 @@ class ClaimedRun:
     work_deadline: datetime | None
     is_suspect: bool
     now: datetime
+    ran_out: RunStatus | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
     """All that the engine may know beside the items.
 
-    `stopped_by`: who asked for a stop, null if nobody did. `driver_errors`: unexpected errors in a row.
+    `stopped_by`: who asked for a stop, null if nobody did. `ran_out`: as a claim brings it. `decisions`: by call id.
     """
 
     now: datetime
@@ -90,3 +98,5 @@ class Facts:
     stopped_by: str | None = None
     model_calls: Mapping[str, tuple[ModelCallFact, ...]] = field(default_factory=dict)
     calls: Mapping[str, CallFact] = field(default_factory=dict)
+    decisions: Mapping[str, Decision] = field(default_factory=dict)
+    ran_out: RunStatus | None = None

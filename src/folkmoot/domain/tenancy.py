@@ -1,6 +1,6 @@
-"""Who calls, with which key, and where definitions live.
+"""Who calls, with which key and which rights, the users of a tenant, and where definitions live.
 
-Deliberately absent: a key's text (only its maker sees it), and rights: until roles come, a key has every right in its tenant.
+Deliberately absent: a key's text (only its maker sees it), and which role has which rights (`rights`).
 """
 
 from __future__ import annotations
@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from folkmoot.domain.rights import ALL_RIGHTS, Right, Role, refusal
+from folkmoot.kernel.errors import NotPermitted
+
 DEFAULT_TENANT = "default"
 DEFAULT_NAMESPACE = "default"
 OWNER = "owner"
@@ -16,27 +19,50 @@ OWNER = "owner"
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """On whose behalf something is done. `key_id` null: within the process, without a key."""
+    """On whose behalf something is done. `key_id` null: within the process, without a key. `rights`: the role's, narrowed to the key's."""
 
     tenant_id: UUID
     user_id: UUID
     user_name: str
     key_id: UUID | None = None
+    role: Role = Role.OWNER
+    rights: frozenset[Right] = ALL_RIGHTS
+
+    def require(self, right: Right) -> None:
+        """Raises NotPermitted, which says which right is missing and who can give it."""
+        if right not in self.rights:
+            raise NotPermitted(refusal(self.role, right))
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Somebody, or some program, of a tenant. A removed one stays for what they did."""
+
+    tenant_id: UUID
+    user_id: UUID
+    name: str
+    role: Role
+    created_by: UUID
+    created_at: datetime
+    updated_at: datetime
+    removed_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A key as lists show it. `prefix`: its first characters, to tell keys apart."""
+    """A key as lists show it. `prefix`: its first characters, to tell keys apart. `scopes` null: all that its user may."""
 
     tenant_id: UUID
     key_id: UUID
     user_id: UUID
     name: str
     prefix: str
+    created_by: UUID
     created_at: datetime
     expires_at: datetime | None
     revoked_at: datetime | None
     last_used_at: datetime | None
+    scopes: tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True)

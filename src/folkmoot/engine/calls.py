@@ -1,17 +1,24 @@
-"""Tool calls that leave the process: which may start now, and the results that close those that will never run."""
+"""Tool calls that leave the process: which may start now, which wait for a person, and the results that close the others."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 from uuid import UUID
 
 from folkmoot.domain import items
-from folkmoot.domain.calls import CallFact, CallState
+from folkmoot.domain.approvals import FinalCall, final_call, server_of
+from folkmoot.domain.calls import CallFact, CallState, Tool
+from folkmoot.domain.definitions import Participant
 from folkmoot.domain.items import ORCHESTRATOR, Item
+from folkmoot.domain.operations import OperationTarget
+from folkmoot.domain.pending import Decision, Pending, PendingKind
+from folkmoot.domain.run_status import RunStatus
+from folkmoot.domain.runs import Facts
 from folkmoot.engine.open_parts import OpenCall, Turn
 from folkmoot.engine.protocol import Protocol
 from folkmoot.engine.seating import Seating
-from folkmoot.engine.step import RunCall
+from folkmoot.engine.step import Record, RunCall, Step, Wait
 from folkmoot.kernel.ids import NewId
 
 UNKNOWN = (
@@ -19,20 +26,112 @@ UNKNOWN = (
 )
 
 
-def runnable(seating: Seating, turn: Turn) -> tuple[RunCall, ...]:
-    """Read-only calls at once and side by side; of the others, the first in the reply's order."""
-    functions = seating.functions[turn.participant]
-    steps: list[RunCall] = []
+def open_steps(seating: Seating, turn: Turn, facts: Facts, new_id: NewId) -> tuple[Step, ...]:
+    """What goes on with a reply's calls: read-only ones at once and side by side; of those that keep the reply's order, the
+    first, once a person has approved it if it is gated. The run waits only when nothing else can go on (B07)."""
+    tools = seating.tools[turn.participant]
+    steps: list[Step] = []
+    gate: Wait | None = None
     is_first = True
     for open_call in turn.open_calls:
-        tool = functions[open_call.call.name]
-        if tool.is_read_only or is_first:
-            steps.append(
-                RunCall(f"call:{open_call.call.call_id}", open_call.call, tool, turn.turn_id, open_call.model_call_id)
-            )
-        if not tool.is_read_only:
+        tool = tools[open_call.call.name]
+        if tool.is_read_only and not tool.is_gated:
+            steps.append(_run(open_call, tool, turn))
+        elif is_first:
             is_first = False
-    return tuple(steps)
+            step = _in_order(seating, turn, open_call, tool=tool, facts=facts, new_id=new_id)
+            if isinstance(step, Record):
+                return (step,)
+            if isinstance(step, Wait):
+                gate = step
+            else:
+                steps.append(step)
+    return tuple(steps) if steps or gate is None else (gate,)
+
+
+def _in_order(
+    seating: Seating, turn: Turn, open_call: OpenCall, *, tool: Tool, facts: Facts, new_id: NewId
+) -> RunCall | Record | Wait:
+    """The call whose turn it is in the reply's order: made, refused, or asked a person about."""
+    fact = facts.calls.get(open_call.call.call_id)
+    has_begun = fact is not None and fact.state is CallState.BEGUN
+    if (
+        not tool.is_gated or has_begun
+    ):  # one that had begun was approved then; it is made again only if it may be repeated
+        return _run(open_call, tool, turn)
+    decision = facts.decisions.get(open_call.call.call_id)
+    if decision is None:
+        return _gate(seating, turn, open_call, tool)
+    refusal = _refusal(decision, final_call(tool, open_call.call.arguments_json))
+    return _run(open_call, tool, turn) if refusal is None else Record((_refused(open_call, turn, refusal, new_id),))
+
+
+def _run(open_call: OpenCall, tool: Tool, turn: Turn) -> RunCall:
+    return RunCall(f"call:{open_call.call.call_id}", open_call.call, tool, turn.turn_id, open_call.model_call_id)
+
+
+def _refusal(decision: Decision, call: FinalCall) -> str | None:
+    """Why a decided call does not run; null where it does."""
+    if not decision.is_approved:
+        return decision.reason or "no reason was given"
+    if decision.is_void:
+        return f"the approval by {decision.by} is void: {decision.by} may approve no more"
+    if decision.binding_hash != call.hash:
+        return "what was approved is not what would run"
+    return None
+
+
+def _refused(open_call: OpenCall, turn: Turn, reason: str, new_id: NewId) -> Item:
+    text = f"This call was rejected and not made. Reason: {reason}"
+    size = len(text.encode("utf-8", "surrogatepass"))
+    body = items.ToolResult(open_call.call.call_id, text, True, size, rejection_reason=reason)
+    return Item(new_id(), ORCHESTRATOR, body, None, turn.turn_id, open_call.model_call_id)
+
+
+def _gate(seating: Seating, turn: Turn, open_call: OpenCall, tool: Tool) -> Wait:
+    """The wait for a person's word on one call, with what stands behind it."""
+    participant = seating.participants[turn.participant]
+    call = final_call(tool, open_call.call.arguments_json)
+    behind = [c for c in turn.open_calls if c is not open_call]
+    card = {
+        **_shown(open_call.call.call_id, tool.name, call.arguments_json, participant),
+        **_operation(tool),
+        "argumentsHash": call.hash.hex(),
+        "deferred": [
+            _shown(c.call.call_id, c.call.name, _final(seating, turn, c).arguments_json, participant) for c in behind
+        ],
+    }
+    pending = Pending(UUID(open_call.call.call_id), PendingKind.APPROVAL, card, call.hash)
+    return Wait(f"approval:{open_call.call.call_id}", RunStatus.PENDING_APPROVAL, pending)
+
+
+def _final(seating: Seating, turn: Turn, open_call: OpenCall) -> FinalCall:
+    return final_call(seating.tools[turn.participant][open_call.call.name], open_call.call.arguments_json)
+
+
+def _shown(call_id: str, name: str, arguments_json: str, participant: Participant) -> dict[str, Any]:
+    return {
+        "toolCallId": call_id,
+        "functionName": name,
+        "argumentsJson": arguments_json,
+        "agentId": str(participant.agent_id),
+        "agentName": participant.name,
+    }
+
+
+def _operation(tool: Tool) -> dict[str, Any]:
+    target = tool.target
+    if not isinstance(target, OperationTarget):
+        return {
+            "description": tool.description, "connector": None, "operation": None, "operationVersion": None, "server": None
+        }  # fmt: skip
+    return {
+        "description": tool.description,
+        "connector": target.connector_name,
+        "operation": str(target.operation_id),
+        "operationVersion": target.operation_version,
+        "server": server_of(target),
+    }
 
 
 def result_item(

@@ -1,7 +1,7 @@
 """What happens next. Where two rules hold at once, the first of this order decides (B30):
 
-1. a stop; 2. an open ballot that is complete (an acceptance ends the run); 3. the time limit; 4. going round in circles;
-5. a model that cannot be asked; 6. rounds in which all passed; 7. the bound on rounds.
+1. a stop; 2. a person's time that ran out; 3. an open ballot that is complete (an acceptance ends the run); 4. the time limit;
+5. going round in circles; 6. a model that cannot be asked; 7. rounds in which all passed; 8. the bound on rounds.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ ATTEMPTS = {
     FailureClass.UNAVAILABLE: 5,
     FailureClass.LOST: 1_000_000,  # the worker's fault, not the model's: crashes are counted elsewhere
 }
+_WHY = {EndReason.STOPPED: "the run was stopped", EndReason.PERSON_TIMEOUT: "nobody decided in time"}
 
 
 def next_steps(seating: Seating, protocol: Protocol, facts: Facts, new_id: NewId) -> tuple[Step, ...]:
@@ -38,8 +39,10 @@ def next_steps(seating: Seating, protocol: Protocol, facts: Facts, new_id: NewId
         return (ending(protocol, EndReason.STOPPED, words, new_id=new_id, facts=facts),)
     if not protocol.is_opened:
         return (Record(round_robin.opening(seating, new_id)),)
+    if facts.ran_out is not None:
+        return (_ran_out(seating, protocol, facts, new_id),)
     ballot = protocol.ballot
-    if ballot is not None and not voting.missing(seating, ballot):
+    if ballot is not None and not voting.missing(seating, ballot) and not voting.people_missing(seating, ballot):
         item, end = voting.closing(seating, ballot, new_id)
         return (Record((item,), end),)
     if facts.work_deadline is not None and facts.now >= facts.work_deadline:
@@ -57,11 +60,21 @@ def next_steps(seating: Seating, protocol: Protocol, facts: Facts, new_id: NewId
         if protocol.repetition.to_warn:
             return (_warning(protocol, circle, new_id),)
     if ballot is not None:
+        if voting.people_missing(seating, ballot):
+            return (voting.wait_for_people(ballot),)
         return _askable(protocol, voting.ballots(seating, protocol, ballot), facts, new_id)
-    step = round_robin.next_in_turn(seating, protocol, new_id)
+    step = round_robin.next_in_turn(seating, protocol, facts, new_id)
     if isinstance(step, AskModel):
         return _askable(protocol, [step], facts, new_id)
     return step if isinstance(step, tuple) else (step,)
+
+
+def _ran_out(seating: Seating, protocol: Protocol, facts: Facts, new_id: NewId) -> Record:
+    """The run waited for a person, and nobody came in time."""
+    waited = "for an approval" if facts.ran_out is RunStatus.PENDING_APPROVAL else "for a person"
+    limit = seating.definition.duration_human_timeout
+    words = f"The run waited {waited}, and nobody answered within {limit}."
+    return ending(protocol, EndReason.PERSON_TIMEOUT, words, new_id=new_id, status=RunStatus.TIMED_OUT, facts=facts)
 
 
 def _unknown(protocol: Protocol, facts: Facts, new_id: NewId) -> Record | None:
@@ -122,8 +135,8 @@ def ending(
 ) -> Record:
     """Closes what is open, says why, and ends the run. `facts`: tell which open calls may have happened."""
     final = status or (RunStatus.STOPPED if reason is EndReason.STOPPED else RunStatus.FAILED)
-    why = "the run was stopped" if reason is EndReason.STOPPED else "the run has ended"
+    why = _WHY.get(reason, "the run has ended")
     closed = closing_results(protocol, why, calls=facts.calls if facts is not None else {}, new_id=new_id)
     message = Item(new_id(), ORCHESTRATOR, items.OrchestratorMessage(words), items.Ended(reason))
-    failure = words if final is RunStatus.FAILED else None
+    failure = words if final in (RunStatus.FAILED, RunStatus.TIMED_OUT) else None
     return Record((*closed, message), End(final, failure=failure))

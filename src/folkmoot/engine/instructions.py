@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-from folkmoot.domain.definitions import Participant, ResolvedInteraction, Rule, SystemPromptMode
+from folkmoot.domain.calls import Tool
+from folkmoot.domain.definitions import (
+    ChatMode,
+    HumanSettings,
+    Participant,
+    ResolvedInteraction,
+    Rule,
+    SystemPromptMode,
+)
 from folkmoot.domain.items import Outcome, Tally
+from folkmoot.domain.pending import PERSON
+from folkmoot.engine.tools_offered import is_person_asked
 
 _NEEDED = {Rule.MAJORITY: "more than half of all participants", Rule.UNANIMOUS: "all participants"}
 
@@ -15,6 +25,7 @@ def system_prompt(definition: ResolvedInteraction, participant: Participant) -> 
         parts.append(_default(definition, participant))
     parts += definition.system_prompts
     parts += participant.prompts
+    parts += [f"{tool.name}: {tool.guidance}" for tool in _tools(definition, participant) if tool.guidance]
     return "\n\n".join(part for part in parts if part.strip())
 
 
@@ -30,7 +41,7 @@ def _default(definition: ResolvedInteraction, participant: Participant) -> str:
     lines.append("You take turns. What others say is headed by their name in brackets.")
     if definition.is_no_action_allowed:
         lines.append("If you have nothing to add, call pass.")
-    if definition.is_direct_questioning_allowed and others:
+    if definition.is_direct_questioning_allowed and (others or is_person_asked(definition)):
         lines.append("To ask one participant something, call ask; the answer comes at once.")
     if definition.is_voting_allowed:
         lines.append(f"To put a topic to the vote, call call_vote; it is carried by {_NEEDED[definition.vote_rule]}.")
@@ -38,12 +49,38 @@ def _default(definition: ResolvedInteraction, participant: Participant) -> str:
         lines.append(
             f"When you see an answer that most would support, call propose_solution; it is accepted by {_NEEDED[definition.solution_rule]}."
         )
-    functions = [tool.name for tool in participant.tools if tool.name not in definition.disabled_tools]
-    if functions:
-        lines.append(f"Your other tools: {', '.join(functions)}.")
+    if definition.human_settings is not None:
+        lines += _people(definition.human_settings, can_ask=definition.is_direct_questioning_allowed)
+    tools = _tools(definition, participant)
+    if tools:
+        lines.append(f"Your other tools: {', '.join(tool.name for tool in tools)}.")
+    gated = [tool.name for tool in tools if tool.is_gated]
+    if gated:
+        lines.append(f"A person approves each call before it is made: {', '.join(gated)}.")
     if definition.maximum_rounds is not None:
         lines.append(f"The conversation ends after {_counted(definition.maximum_rounds, 'round')}.")
     return "\n".join(lines)
+
+
+def _tools(definition: ResolvedInteraction, participant: Participant) -> list[Tool]:
+    return [tool for tool in participant.tools if tool.name not in definition.disabled_tools]
+
+
+_CHAT = {
+    ChatMode.OBSERVING: "A person may write at any time.",
+    ChatMode.EVERY_ROUND: "A person speaks at the end of each round.",
+    ChatMode.ON_QUESTION: "A person follows the conversation.",
+}
+
+
+def _people(settings: HumanSettings, *, can_ask: bool) -> list[str]:
+    """What the participants are told of people."""
+    lines = [_CHAT[settings.chat_mode]] if settings.chat_mode in _CHAT else []
+    if can_ask and settings.chat_mode in (ChatMode.EVERY_ROUND, ChatMode.ON_QUESTION):
+        lines.append(f"To ask the person something, call ask with {PERSON} as the participant.")
+    votes = {"topics": settings.include_in_votes, "proposed answers": settings.include_in_solutions}
+    counted = [what for what, included in votes.items() if included]
+    return [*lines, f"The person votes on {' and '.join(counted)}, too."] if counted else lines
 
 
 def _counted(count: int, noun: str) -> str:

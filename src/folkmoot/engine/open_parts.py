@@ -52,7 +52,10 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Ballot:
-    """An open vote. `votes`: participant and whether it agreed, as they came; `no_votes`: replies without a vote so far."""
+    """An open vote. `votes`: who and whether they agreed, as they came; `no_votes`: replies without a vote so far.
+
+    `have_people_voted`: people have one vote together, under the name of whoever gave it.
+    """
 
     ballot_id: UUID
     turn_id: UUID | None
@@ -62,6 +65,7 @@ class Ballot:
     votes: tuple[tuple[str, bool], ...] = ()
     abstained: tuple[str, ...] = ()
     no_votes: tuple[str, ...] = ()
+    have_people_voted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

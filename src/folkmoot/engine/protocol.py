@@ -11,7 +11,7 @@ from uuid import UUID
 
 from folkmoot.domain import items
 from folkmoot.domain.calls import AskedCall
-from folkmoot.domain.items import Item
+from folkmoot.domain.items import AuthorKind, Item
 from folkmoot.engine.open_parts import Ballot, Kept, OpenCall, Question, Rejected, Turn
 from folkmoot.engine.repetition import NOTHING_NOTED, Repetition
 from folkmoot.engine.seating import Seating
@@ -104,7 +104,7 @@ class Protocol:
     def _note_words(self, item: Item) -> None:
         self.anybody_spoke = True
         if self.rejected:
-            speaker = item.author.name if item.author.kind is items.AuthorKind.AGENT else _A_PERSON
+            speaker = item.author.name if item.author.kind is AuthorKind.AGENT else _A_PERSON
             since = (Rejected(r.answer_key, r.spoke_since | {speaker}) for r in self.rejected)
             # two speakers: whoever proposes it again, somebody else has spoken
             self.rejected = tuple(r for r in since if len(r.spoke_since) < 2 and _A_PERSON not in r.spoke_since)
@@ -116,7 +116,11 @@ class Protocol:
             self._note_words(item)
         if ballot is None or vote.associated_id != ballot.ballot_id or any(voter == name for voter, _ in ballot.votes):
             return
-        self.ballot = replace(ballot, votes=(*ballot.votes, (name, isinstance(vote, items.Agree))))
+        is_person = item.author.kind is AuthorKind.HUMAN
+        if is_person and ballot.have_people_voted:
+            return
+        votes = (*ballot.votes, (name, isinstance(vote, items.Agree)))
+        self.ballot = replace(ballot, votes=votes, have_people_voted=ballot.have_people_voted or is_person)
 
     def _open_ballot(self, item: Item, ballot: Ballot) -> None:
         self._note_words(item)
@@ -146,7 +150,8 @@ class Protocol:
 
     def _close_question(self) -> None:
         self.question = None
-        self.turn, self.asking = self.asking, None
+        if self.asking is not None:  # a person answers without a turn of their own
+            self.turn, self.asking = self.asking, None
         self._close_if_done()
 
     def _note_call(self, item: Item, call: items.ToolCall) -> None:
@@ -226,7 +231,7 @@ class Protocol:
 
     def is_round_silent(self, seating: Seating) -> bool:
         """Whether everybody passed in the round under way, and nobody, a person included, said anything."""
-        return self.passes == len(seating.names) and not self.anybody_spoke
+        return self.passes == len(seating.seats) and not self.anybody_spoke
 
 
 def _looped(turn: Turn, item: Item) -> Turn:

@@ -48,11 +48,11 @@ def items_of_result(
 ) -> list[Item]:
     """What a tool call's result adds. A terminal tool's success ends the turn."""
     text = _visible(result.text)
-    size = len(text.encode())
+    size = result.size if result.size is not None else len(text.encode())
     detail: items.Detail | None = items.UnknownOutcome() if result.unknown else None
     if step.tool.is_terminal and not result.is_error:
         detail = items.Terminal()
-    body = items.ToolResult(step.call.call_id, text, result.is_error, size)
+    body = items.ToolResult(step.call.call_id, text, result.is_error, size, tool_result_id=result.content_id)
     return [Item(new_id(), ORCHESTRATOR, body, detail, step.turn_id, step.model_call_id)]
 
 

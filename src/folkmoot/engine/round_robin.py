@@ -1,18 +1,22 @@
-"""Round-robin: participants take turns in order; a full pass is a round. Decides a turn's next step and a round's end."""
+"""Round-robin: participants take turns in order, a person last; a full pass is a round. Decides a turn's next step and a
+round's end.
+"""
 
 from __future__ import annotations
 
 from folkmoot.domain import items
 from folkmoot.domain.items import ORCHESTRATOR, EndReason, Item
 from folkmoot.domain.model_calls import Purpose
+from folkmoot.domain.pending import PERSON, Pending, PendingKind
 from folkmoot.domain.run_status import RunStatus
+from folkmoot.domain.runs import Facts
 from folkmoot.engine import instructions
-from folkmoot.engine.calls import runnable
+from folkmoot.engine.calls import open_steps
 from folkmoot.engine.open_parts import Question, Turn
 from folkmoot.engine.protocol import Protocol
 from folkmoot.engine.record import protocol_items
 from folkmoot.engine.seating import Seating
-from folkmoot.engine.step import AskModel, End, Record, RunCall
+from folkmoot.engine.step import AskModel, End, Record, Step, Wait
 from folkmoot.kernel.ids import NewId
 
 UNSETTLED_ROUNDS = 3
@@ -36,22 +40,33 @@ def opening(seating: Seating, new_id: NewId) -> tuple[Item, ...]:
     )
 
 
-def next_in_turn(seating: Seating, protocol: Protocol, new_id: NewId) -> AskModel | Record | tuple[RunCall, ...]:
+def next_in_turn(seating: Seating, protocol: Protocol, facts: Facts, new_id: NewId) -> Step | tuple[Step, ...]:
     """The step of the open turn; where none is open, the next floor or the end."""
     turn = protocol.turn
     if turn is None:
         return between_turns(seating, protocol, new_id)
     if turn.open_calls:
-        return runnable(seating, turn)
+        return open_steps(seating, turn, facts, new_id)
     if turn.kept is not None:
         kept = turn.kept
         made = protocol_items(seating, protocol, kept.call, model_call_id=kept.model_call_id, new_id=new_id)
         return Record(tuple(made))
     if protocol.question is not None:
+        if protocol.question.asked == PERSON:
+            return _wait_for_answer(protocol.question)
         if turn.question is None:
             return Record((_asked_floor(protocol.question, turn, new_id),))
         return _answer_step(seating, protocol, protocol.question, turn)
+    if turn.participant == PERSON:
+        pending = Pending(turn.turn_id, PendingKind.TURN, {"round": turn.round})
+        return Wait(f"turn:{turn.turn_id}", RunStatus.PENDING_HUMAN, pending)
     return _turn_step(seating, protocol, turn)
+
+
+def _wait_for_answer(question: Question) -> Wait:
+    card = {"asker": question.asker, "question": question.text}
+    pending = Pending(question.question_id, PendingKind.QUESTION, card)
+    return Wait(f"question:{question.question_id}", RunStatus.PENDING_HUMAN, pending)
 
 
 def _turn_step(seating: Seating, protocol: Protocol, turn: Turn) -> AskModel:
@@ -98,7 +113,7 @@ def _asked_floor(question: Question, turn: Turn, new_id: NewId) -> Item:
 
 def between_turns(seating: Seating, protocol: Protocol, new_id: NewId) -> Record:
     """Hands the floor to the next participant; at the end of a round, first whether the run ends or wants a reminder."""
-    seats, definition = len(seating.names), seating.definition
+    seats, definition = len(seating.seats), seating.definition
     is_round_over = protocol.round > 0 and protocol.next_seat >= seats
     if is_round_over:
         silent = protocol.silent_rounds + 1 if protocol.is_round_silent(seating) else 0
@@ -113,7 +128,7 @@ def between_turns(seating: Seating, protocol: Protocol, new_id: NewId) -> Record
             message = items.OrchestratorMessage(instructions.REMINDER)
             return Record((Item(new_id(), ORCHESTRATOR, message, items.Reminder(protocol.round)),))
     round_number = protocol.round + 1 if is_round_over or protocol.round == 0 else protocol.round
-    name = seating.names[0 if is_round_over else protocol.next_seat]
+    name = seating.seats[0 if is_round_over else protocol.next_seat]
     floor = items.OrchestratorMessage(instructions.floor(name, round_number))
     return Record((Item(new_id(), ORCHESTRATOR, floor, items.Floor(name, round_number), new_id()),))
 

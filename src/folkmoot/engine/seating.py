@@ -1,13 +1,17 @@
-"""A run's definition made ready for the engine, once per run: seats in order, validators, and the tools each is offered."""
+"""A run's definition made ready for the engine, once per run: seats in order, validators, and the tools each is offered.
+
+People have one seat together, under the reserved name; where they speak in every round it is the last one.
+"""
 
 from __future__ import annotations
 
 import json
 
-from folkmoot.domain.calls import FunctionTool
-from folkmoot.domain.definitions import Participant, ResolvedInteraction
+from folkmoot.domain.calls import Tool
+from folkmoot.domain.definitions import ChatMode, Participant, ResolvedInteraction
 from folkmoot.domain.items import Author, AuthorKind
 from folkmoot.domain.model_calls import OfferedTool
+from folkmoot.domain.pending import PERSON
 from folkmoot.domain.schemas import Validator, canonical, compile_schema
 from folkmoot.engine import tools_offered
 from folkmoot.kernel.errors import BadDefinition
@@ -16,7 +20,8 @@ from folkmoot.kernel.errors import BadDefinition
 class Seating:
     """What does not change while a run goes on. `answer_tools` and `ballot_tools` are offered alone and required.
 
-    Raises BadDefinition where a function has a protocol tool's name: which one a model means could not be told.
+    `tools`: what each may call beyond the protocol, by name. Raises BadDefinition where one has a protocol tool's name: which
+    one a model means could not be told.
     """
 
     def __init__(self, definition: ResolvedInteraction) -> None:
@@ -28,28 +33,33 @@ class Seating:
         self.solution_validator: Validator | None = (
             compile_schema(definition.solution_schema) if definition.solution_schema else None
         )
-        self.functions: dict[str, dict[str, FunctionTool]] = {
-            p.name: {t.name: t for t in p.tools if t.name not in definition.disabled_tools}
-            for p in definition.participants
+        self.people = definition.human_settings
+        self.is_person_seated = self.people is not None and self.people.chat_mode is ChatMode.EVERY_ROUND
+        self.seats = (*self.names, PERSON) if self.is_person_seated else self.names
+        self.tools: dict[str, dict[str, Tool]] = {
+            p.name: tools_offered.usable(definition, p) for p in definition.participants
         }
         for name in self.names:
-            for clash in sorted(tools_offered.PROTOCOL & self.functions[name].keys()):
+            for clash in sorted(tools_offered.PROTOCOL & self.tools[name].keys()):
                 raise BadDefinition(
-                    f"The function '{clash}' of participant {name} has the name of a tool of the conversation; rename it."
+                    f"The tool '{clash}' of participant {name} has the name of a tool of the conversation; rename it."
                 )
         self.turn_tools: dict[str, tuple[OfferedTool, ...]] = {
-            name: tools_offered.for_turn(
-                definition, name, functions=self.functions[name], solution_schema=self.solution_schema
-            )
+            name: tools_offered.for_turn(definition, name, tools=self.tools[name], solution_schema=self.solution_schema)
             for name in self.names
         }
         self.ballot_tools = tools_offered.BALLOT
         self.answer_tools = tools_offered.ANSWER
-        self._seats = {name: seat for seat, name in enumerate(self.names)}
+        self._seats = {name: seat for seat, name in enumerate(self.seats)}
         self._validators: dict[tuple[str, str], Validator] = {}
 
     def seat_after(self, name: str) -> int:
         return self._seats[name] + 1
+
+    def do_people_vote(self, *, is_solution: bool) -> bool:
+        """Whether the vote of people is waited for and counted."""
+        people = self.people
+        return people is not None and (people.include_in_solutions if is_solution else people.include_in_votes)
 
     def voters(self, proposer: str) -> tuple[str, ...]:
         """Everybody who is asked: all but the proposer, who counts as agreeing."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
-from folkmoot.domain.calls import AskedCall, FunctionTool
+from folkmoot.domain.calls import AskedCall, Tool
 from folkmoot.domain.items import Item
 from folkmoot.domain.model_calls import OfferedTool, Purpose
+from folkmoot.domain.pending import Pending
 from folkmoot.domain.run_status import RunStatus
 
 
@@ -39,7 +40,7 @@ class RunCall:
 
     key: str
     call: AskedCall
-    tool: FunctionTool
+    tool: Tool
     turn_id: UUID
     model_call_id: UUID | None
 
@@ -61,4 +62,13 @@ class Record:
     end: End | None = None
 
 
-Step = AskModel | RunCall | Record
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing can go on until a person has answered: the run gives back its worker. `status`: the waiting one it goes to."""
+
+    key: str
+    status: RunStatus
+    pending: Pending
+
+
+Step = AskModel | RunCall | Record | Wait

@@ -1,4 +1,4 @@
-"""The tools that a participant is offered: protocol tools where the definition allows, then its functions.
+"""The tools that a participant is offered: protocol tools where the definition allows, then its own.
 
 Protocol tools touch nothing outside; the engine reads their calls itself.
 """
@@ -9,9 +9,10 @@ import json
 from typing import Any
 from urllib.parse import unquote
 
-from folkmoot.domain.calls import FunctionTool
-from folkmoot.domain.definitions import ResolvedInteraction
+from folkmoot.domain.calls import ResultTarget, Tool
+from folkmoot.domain.definitions import ChatMode, Participant, ResolvedInteraction
 from folkmoot.domain.model_calls import OfferedTool
+from folkmoot.domain.pending import PERSON
 from folkmoot.domain.schema_documents import REFERENCES, SchemaDocument
 
 PASS = "pass"
@@ -45,12 +46,40 @@ ANSWER = (
 )
 
 
+_COUNT = {"type": "integer", "minimum": 0}
+READ_RESULT = Tool(
+    name="read_tool_result",
+    description="Read on in a tool's result that was too large to be shown whole. `id` stands where it was cut; offset and length count characters.",
+    parameters={
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["id"],
+        "properties": {
+            "id": {"type": "string"},
+            "offset": _COUNT,
+            "length": {"type": "integer", "minimum": 1, "maximum": 30_000},
+        },
+    },
+    is_idempotent=True,
+    is_read_only=True,
+    target=ResultTarget(),
+)
+
+
+def usable(definition: ResolvedInteraction, participant: Participant) -> dict[str, Tool]:
+    """What a participant may call beyond the protocol in this run; whoever has tools may read on in their results."""
+    tools = (*participant.tools, READ_RESULT) if participant.tools else ()
+    return {tool.name: tool for tool in tools if tool.name not in definition.disabled_tools}
+
+
 def for_turn(
-    definition: ResolvedInteraction, participant: str, *, functions: dict[str, FunctionTool], solution_schema: Any
+    definition: ResolvedInteraction, participant: str, *, tools: dict[str, Tool], solution_schema: Any
 ) -> tuple[OfferedTool, ...]:
     """What `participant` may call in a turn of its own."""
     offered: list[OfferedTool] = []
     others = [p.name for p in definition.participants if p.name != participant]
+    if is_person_asked(definition):
+        others.append(PERSON)
     if definition.is_no_action_allowed:
         offered.append(_PASS)
     if definition.is_voting_allowed:
@@ -63,8 +92,14 @@ def for_turn(
     if definition.is_solution_proposal_allowed:
         description = "Propose the final answer; all participants vote on it. Ends your turn."
         offered.append(OfferedTool(PROPOSE, description, _proposal(solution_schema)))
-    offered += [OfferedTool(tool.name, tool.description, tool.parameters) for tool in functions.values()]
+    offered += [OfferedTool(tool.name, tool.description, tool.parameters) for tool in tools.values()]
     return tuple(offered)
+
+
+def is_person_asked(definition: ResolvedInteraction) -> bool:
+    """Whether a participant may ask the person directly: where people are waited for to speak."""
+    people = definition.human_settings
+    return people is not None and people.chat_mode in (ChatMode.EVERY_ROUND, ChatMode.ON_QUESTION)
 
 
 def _proposal(schema: Any) -> dict[str, Any]:

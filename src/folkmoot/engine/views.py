@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import assert_never
 
 from folkmoot.domain import items
-from folkmoot.domain.items import Item
+from folkmoot.domain.items import Author, AuthorKind, Item
 from folkmoot.domain.model_calls import Entry, OtherText, OwnCall, OwnText, SystemText
 from folkmoot.domain.participant_names import name_key
 from folkmoot.engine.tools_offered import AGREE, ANSWER_NAME, ASK, CALL_VOTE, DISAGREE, PASS, PROPOSE
@@ -135,7 +135,7 @@ class Views:
                 assert isinstance(item.detail, items.Prompted)
                 self.of[item.detail.participant].instruct(prompt)
             case items.NoAction():
-                name = item.author.name
+                name = self._name(item.author)
                 self._say(name, own=own_call(item, PASS, {}, "You passed."), others=OtherText(None, f"{name} passes."))
             case items.VoteProposal() | items.SolutionProposal() as proposal:
                 self._proposal(item, proposal)
@@ -151,6 +151,9 @@ class Views:
     def _words(self, item: Item, message: str) -> None:
         name = item.author.name
         self._say(name, own=OwnText(message, item.model_call_id), others=OtherText(name, message))
+
+    def _name(self, author: Author) -> str:
+        return self._person(author.name) if author.kind is AuthorKind.HUMAN else author.name
 
     def _person(self, name: str) -> str:
         """A person's name as the participants read it: one who is called like a participant does not speak as it."""
@@ -175,7 +178,7 @@ class Views:
                 view.show(OtherText(name, f"I ask {body.other_agent_name}: {body.question}"))
 
     def _answer(self, item: Item, answer: str) -> None:
-        name = item.author.name
+        name = self._name(item.author)
         for other, view in self.of.items():
             if other == name:
                 view.show(own_call(item, ANSWER_NAME, {"text": answer}, "Your answer was given."))
@@ -188,7 +191,8 @@ class Views:
         entry = OtherText(None, message)
         match detail:
             case items.Floor(participant=name, question=None):
-                self.of[name].show(entry)
+                if name in self.of:  # a person's floor is told to nobody else
+                    self.of[name].show(entry)
             case items.StuckWarning(participant=name) | items.EmptyReply(participant=name, ends_turn=False):
                 self.of[name].show(entry)
             case items.Task():
@@ -210,7 +214,7 @@ class Views:
 
     def _unseal(self) -> None:
         for item in self._sealed:
-            name = item.author.name
+            name = self._name(item.author)
             if isinstance(item.body, items.AgentMessage):
                 self._words(item, item.body.message)
             elif isinstance(item.body, items.Disagree):

@@ -1,4 +1,7 @@
-"""Ballots: who is still to vote, and what the votes say. More than half of those entitled decides, or all; a tie fails."""
+"""Ballots: who is still to vote, and what the votes say. More than half of those entitled decides, or all; a tie fails.
+
+People have one vote together, are asked first, and do not abstain: their time runs out instead.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +11,38 @@ from folkmoot.domain import items
 from folkmoot.domain.definitions import Rule
 from folkmoot.domain.items import ORCHESTRATOR, Item, Outcome
 from folkmoot.domain.model_calls import Purpose
+from folkmoot.domain.pending import Pending, PendingKind
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.engine import instructions
 from folkmoot.engine.open_parts import Ballot
 from folkmoot.engine.protocol import Protocol
 from folkmoot.engine.seating import Seating
-from folkmoot.engine.step import AskModel, End
+from folkmoot.engine.step import AskModel, End, Wait
 from folkmoot.kernel.ids import NewId
 
 TRIES = 2
 
 
 def missing(seating: Seating, ballot: Ballot) -> tuple[str, ...]:
-    """Those who have neither voted nor abstained."""
+    """The participants who have neither voted nor abstained."""
     done = {name for name, _ in ballot.votes} | set(ballot.abstained)
     return tuple(name for name in seating.voters(ballot.proposer) if name not in done)
+
+
+def people_missing(seating: Seating, ballot: Ballot) -> bool:
+    """Whether the vote of people is still to come."""
+    return seating.do_people_vote(is_solution=ballot.is_solution) and not ballot.have_people_voted
+
+
+def wait_for_people(ballot: Ballot) -> Wait:
+    card = {
+        "proposer": ballot.proposer,
+        "text": ballot.text,
+        "isSolution": ballot.is_solution,
+        "turnId": str(ballot.turn_id),
+    }
+    pending = Pending(ballot.ballot_id, PendingKind.VOTE, card)
+    return Wait(f"ballot:{ballot.ballot_id}:people", RunStatus.PENDING_HUMAN, pending)
 
 
 def ballots(seating: Seating, protocol: Protocol, ballot: Ballot) -> list[AskModel]:
@@ -55,7 +75,7 @@ def tally(seating: Seating, ballot: Ballot) -> items.Tally:
     against = tuple(name for name, agrees in ballot.votes if not agrees)
     definition = seating.definition
     rule = definition.solution_rule if ballot.is_solution else definition.vote_rule
-    entitled = len(seating.names)
+    entitled = len(seating.names) + seating.do_people_vote(is_solution=ballot.is_solution)
     carried = len(in_favour) == entitled if rule is Rule.UNANIMOUS else 2 * len(in_favour) > entitled
     outcome = (Outcome.ACCEPTED if ballot.is_solution else Outcome.CARRIED) if carried else Outcome.REJECTED
     return items.Tally(ballot.ballot_id, in_favour, against, ballot.abstained, outcome)

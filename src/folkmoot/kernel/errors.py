@@ -6,12 +6,20 @@ FolkmootError
 |   `-- NotYetBuilt         a field that this version stores but cannot run yet          not_yet_built
 +-- NotFound                no such thing, or not yours                                  not_found
 +-- NotAllowed              the key is missing, unknown, revoked or expired              not_allowed
++-- NotPermitted            the caller is known and lacks the right                      not_permitted
 +-- Conflict                the state of the thing does not admit it                     conflict
 |   +-- RunEnded            the run has ended                                            run_ended
+|   +-- NotWaiting          the run is at work and waits for nobody now                  not_waiting
+|   +-- WaitingForApproval  the run waits for an approval, not for this                  waiting_for_approval
+|   +-- AlreadyDecided      somebody has answered otherwise; says what, who and when     already_decided
+|   +-- TooLate             what was asked has expired, or the run was stopped           too_late
+|   +-- StaleApproval       the card shown is not what would run: read it again          stale_approval
 |   `-- InFlight            the same Idempotency-Key is still at work                    in_flight
 +-- KeyReused               an Idempotency-Key came back with another body               key_reused
 +-- Unreachable             database, server or network cannot be reached                unreachable
 +-- DatabaseFault           the embedded server or its data directory needs attention    database_fault
++-- ConnectorFault          a connector's server or document cannot be used              connector_fault
++-- SecretFault             a sealed secret cannot be opened: wrong or missing key       secret_fault
 +-- ModelUnavailable        a model cannot be had: its file, its key or its package      model_unavailable
 `-- LeaseLost               another claim exists: drop everything of the run (internal)  lease_lost
 
@@ -69,12 +77,36 @@ class NotAllowed(FolkmootError):
     code = "not_allowed"
 
 
+class NotPermitted(FolkmootError):
+    code = "not_permitted"
+
+
 class Conflict(FolkmootError):
     code = "conflict"
 
 
 class RunEnded(Conflict):
     code = "run_ended"
+
+
+class NotWaiting(Conflict):
+    code = "not_waiting"
+
+
+class WaitingForApproval(Conflict):
+    code = "waiting_for_approval"
+
+
+class AlreadyDecided(Conflict):
+    code = "already_decided"
+
+
+class TooLate(Conflict):
+    code = "too_late"
+
+
+class StaleApproval(Conflict):
+    code = "stale_approval"
 
 
 class InFlight(Conflict):
@@ -91,6 +123,14 @@ class Unreachable(FolkmootError):
 
 class DatabaseFault(FolkmootError):
     code = "database_fault"
+
+
+class ConnectorFault(FolkmootError):
+    code = "connector_fault"
+
+
+class SecretFault(FolkmootError):
+    code = "secret_fault"
 
 
 class ModelUnavailable(FolkmootError):

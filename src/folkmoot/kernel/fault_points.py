@@ -14,8 +14,10 @@ POINTS = (
     "after_model_call",  # the reply is here; nothing was saved
     "before_commit",  # an outcome is about to be committed
     "after_commit",  # an outcome is committed; the worker does not know yet
+    "after_pause",  # the run waits for a person; nobody has been told
     "before_call",  # a tool call is recorded as begun; nothing was sent
     "after_call",  # the tool has done its work; nothing was saved
+    "after_content",  # a large result is kept; the item that refers to it is not saved
     "before_release",  # an ended or handed-back run is about to be let go in memory
 )
 

@@ -10,53 +10,33 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from folkmoot.domain.items import EndReason, Item
+from folkmoot.domain.items import EndReason
 from folkmoot.domain.model_calls import WAITED_OUT, ModelCallFact, ModelFailure, ModelReply, Replay
 from folkmoot.domain.runs import ClaimedRun, Facts
 from folkmoot.engine import decide, record
 from folkmoot.engine.protocol import Protocol
-from folkmoot.engine.step import AskModel, End, Record, RunCall, Step
+from folkmoot.engine.step import AskModel, End, RunCall
 from folkmoot.kernel import fault_points
 from folkmoot.kernel.errors import LeaseLost
 from folkmoot.runtime import perform
 from folkmoot.runtime.options import backoff_seconds
+from folkmoot.runtime.plans import Firm, Plan, planned
 from folkmoot.runtime.transcript import Transcript
 from folkmoot.runtime.workshop import DatabaseClock, Workshop
 from folkmoot.store import appends, runs
-from folkmoot.store.appends import Append, HandBack, ModelCallBegun, ModelCallEnded
+from folkmoot.store.appends import Append, HandBack, ModelCallBegun, ModelCallEnded, Pause
 
 
 class StepFault(Exception):
     """A step raised what it should have returned: a fault of ours or of an adapter, never the database's."""
 
 
-@dataclass(slots=True)
-class Plan:
-    """What was decided from a state: items and perhaps the end (soft), then the steps to perform. `protocol`: the state after them."""
-
-    items: list[Item]
-    end: End | None
-    steps: tuple[Step, ...]
-    protocol: Protocol
-    wake_at: float | None = None
-    begun: list[ModelCallBegun] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class Firm:
-    """An outcome to commit whatever came between."""
-
-    items: list[Item] = field(default_factory=list)
-    model_calls_ended: list[ModelCallEnded] = field(default_factory=list)
-
-
 class Drive:
-    """One claim of one run. `nudge` makes it look at its signals; `drain` lets it go at the next step boundary.
+    """One claim of one run, until it ends, waits for a person, or is handed back. `nudge` makes it look at its signals; `drain` lets it go at the next step boundary.
 
     `is_apart`: the run is a suspect in a process of its own; it is handed back after the first step that it came through.
     """
@@ -152,24 +132,16 @@ class Drive:
 
     def _facts(self) -> Facts:
         now = datetime.fromtimestamp(self._clock.now_timestamp(), UTC)
-        return self._transcript.facts(now, work_deadline=self._claimed.work_deadline, stopped_by=self._stopped_by)
+        claimed = self._claimed
+        return self._transcript.facts(
+            now, work_deadline=claimed.work_deadline, stopped_by=self._stopped_by, ran_out=claimed.ran_out
+        )
 
     def _decide(self, ahead: Protocol) -> Plan:
-        """What follows from a state, as far as no I/O is needed. `ahead` is taken over and folded on."""
-        facts, seating = self._facts(), self._transcript.seating
-        plan = Plan([], None, (), ahead)
-        while True:
-            steps = decide.next_steps(seating, ahead, facts, self._workshop.new_id)
-            first = steps[0] if steps else None
-            if not isinstance(first, Record):
-                plan.steps = steps
-                break
-            plan.items += first.items
-            for item in first.items:
-                ahead.advance(seating, item)
-            if first.end is not None:
-                plan.end = first.end
-                break
+        """What follows from a state. `ahead` is taken over and folded on. Nobody is waited for while something is under way."""
+        plan = planned(self._transcript.seating, ahead, self._facts(), self._workshop.new_id)
+        if self._under_way:
+            plan.wait = None
         self._plan_model_calls(plan)
         return plan
 
@@ -213,14 +185,14 @@ class Drive:
     async def _append_plan(self, firm: Firm, plan: Plan) -> bool:
         """Whether all of it was written. Nothing to write counts as written."""
         new = [*firm.items, *plan.items]
-        if not (new or firm.model_calls_ended or plan.begun or plan.end):
+        if not (new or firm.model_calls_ended or plan.begun or plan.end or plan.wait):
             return True
         ended = list(firm.model_calls_ended)
         if plan.end is not None:
             ended += [self._transcript.lost_call(*asked, is_firm=False) for asked in self._asking.values()]
         append = Append(
             self.claim, self.signal_number, new, len(firm.items), _end(plan.end) if plan.end else None,
-            driver_errors=0 if new and self.driver_errors else None, model_calls_begun=plan.begun, model_calls_ended=ended,
+            Pause(plan.wait.status, plan.wait.pending) if plan.wait else None, driver_errors=0 if new and self.driver_errors else None, model_calls_begun=plan.begun, model_calls_ended=ended,
         )  # fmt: skip
         if new:
             append.calls_asked, append.calls_ended = self._transcript.call_changes(new, len(firm.items))
@@ -228,7 +200,10 @@ class Drive:
         is_whole = await self._append(append, ahead=plan.protocol)
         if not is_whole:
             self._unsent = []
-        self._is_over = is_whole and plan.end is not None
+        self._is_over = is_whole and (plan.end is not None or plan.wait is not None)
+        if is_whole and plan.wait is not None:
+            fault_points.reach("after_pause")
+            self._workshop.watched.paused(self.claim.tenant_id, self.claim.run_id, sequence=self._transcript.sequence)
         return is_whole
 
     async def _append(self, append: Append, *, ahead: Protocol | None = None) -> bool:
@@ -287,7 +262,7 @@ class Drive:
         if not await self._append(Append(self.claim, self.signal_number, calls_begun=ids)):
             return False
         for step in calls:
-            self._spawn(step.key, perform.call(self._workshop, self.claim.run_id, step))
+            self._spawn(step.key, perform.call(self._workshop, self.claim, step))
         return True
 
     def _spawn(self, key: str, work: Coroutine[Any, Any, perform.Performed]) -> None:

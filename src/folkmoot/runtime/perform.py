@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
+from folkmoot.domain.approvals import final_call
 from folkmoot.domain.calls import CallResult
 from folkmoot.domain.model_calls import FailureClass, ModelFailure, ModelReply, ModelRequest
+from folkmoot.domain.runs import Claim
 from folkmoot.engine.step import AskModel, RunCall
 from folkmoot.kernel import fault_points
 from folkmoot.kernel.errors import FolkmootError, LeaseLost
+from folkmoot.runtime import large_results
 from folkmoot.runtime.workshop import Workshop
 
 
@@ -51,13 +54,14 @@ async def ask(workshop: Workshop, run_id: UUID, step: AskModel, *, request: Mode
     return Asked(step, model_call_id, outcome)
 
 
-async def call(workshop: Workshop, run_id: UUID, step: RunCall) -> Called:
-    """Make a tool call that is recorded as begun."""
+async def call(workshop: Workshop, claim: Claim, step: RunCall) -> Called:
+    """Make a tool call that is recorded as begun. What is too large for the conversation is kept before it is committed."""
     if not workshop.may_act():
         raise LeaseLost("The worker's lease was not renewed in time; no tool is called under it.")
     fault_points.reach("before_call")
-    result = await workshop.functions.call(
-        step.tool, step.call.arguments_json, call_id=step.call.call_id, run_id=run_id
+    final = final_call(step.tool, step.call.arguments_json)
+    result = await workshop.tools.call(
+        step.tool, final.arguments, call_id=step.call.call_id, tenant_id=claim.tenant_id, run_id=claim.run_id
     )
     fault_points.reach("after_call")
-    return Called(step, result)
+    return Called(step, await large_results.kept(workshop, claim, result, tool=step.tool))

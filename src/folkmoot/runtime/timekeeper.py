@@ -1,4 +1,4 @@
-"""The sweep: lost leases, poisonous runs, time limits. Any worker can run it; an advisory lock lets one do so at a time."""
+"""The sweep: lost leases, poisonous runs, time limits, people who did not answer. Any worker can run it; an advisory lock lets one do so at a time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from folkmoot.engine.calls import UNKNOWN
 from folkmoot.kernel.errors import FolkmootError
 from folkmoot.kernel.ids import NewId
 from folkmoot.runtime.options import WorkerOptions
-from folkmoot.store import conversations, idempotency, runs, workers
+from folkmoot.store import contents, conversations, idempotency, runs, workers
 from folkmoot.store.database import FAILURES, Database, Writer, try_lock
 
 _log = logging.getLogger("folkmoot.timekeeper")
@@ -28,7 +28,7 @@ _POISONOUS = (
 
 
 class Timekeeper:
-    """`tell` hears what the sweep found, in the form of a notification, as if another process had told it."""
+    """`hear` is told here what the sweep found, in the form of a notification; `tell` tells all processes of it."""
 
     def __init__(
         self,
@@ -36,12 +36,15 @@ class Timekeeper:
         options: WorkerOptions,
         chance: Callable[[], float],
         new_id: NewId,
+        *,
+        hear: Callable[[dict[str, Any]], None],
         tell: Callable[[dict[str, Any]], None],
     ) -> None:
         self._database = database
         self._options = options
         self._chance = chance
         self._new_id = new_id
+        self._hear = hear
         self._tell = tell
         self._task: asyncio.Task[None] | None = None
 
@@ -65,20 +68,26 @@ class Timekeeper:
             for tenant_id, run_id in await workers.poisonous(writer, limit=self._options.poison_limit):
                 await self._fail_poisonous(writer, tenant_id, run_id)
             overdue = await runs.overdue(writer)
+            expired = await runs.expire(writer)
+            await contents.sweep(writer)
             await idempotency.forget_old(writer)
-        if taken:
-            self._tell({"to": "workers"})
+        if taken or expired:
+            self._hear({"to": "workers"})
         for run_id in overdue:
-            self._tell({"to": "run", "run": str(run_id)})
+            self._hear({"to": "run", "run": str(run_id)})
+        for tenant_id in {tenant_id for tenant_id, _ in expired}:
+            self._tell({"to": "inbox", "tenant": str(tenant_id)})
 
     async def _fail_poisonous(self, writer: Writer, tenant_id: UUID, run_id: UUID) -> None:
         """Nobody drives such a run any more: its open calls are closed here, and it is told why it ends."""
         reason = _POISONOUS.format(limit=self._options.poison_limit)
         closing: list[Item] = []
-        for call_id, has_begun in (await conversations.open_calls(writer, tenant_id, run_id=run_id)).items():
-            text = UNKNOWN if has_begun else "This call has no result: the run has ended."
+        for call_id, call in (await conversations.open_calls(writer, tenant_id, run_id=run_id)).items():
+            text = UNKNOWN if call.has_begun else "This call has no result: the run has ended."
             result = items.ToolResult(call_id, text, True, len(text.encode()))
-            closing.append(Item(self._new_id(), ORCHESTRATOR, result, items.UnknownOutcome() if has_begun else None))
+            closing.append(
+                Item(self._new_id(), ORCHESTRATOR, result, items.UnknownOutcome() if call.has_begun else None)
+            )
         end = items.Ended(items.EndReason.FAILURE)
         closing.append(Item(self._new_id(), ORCHESTRATOR, items.OrchestratorMessage(reason), end))
         await workers.fail_poisonous(writer, tenant_id, run_id=run_id, closing=closing, reason=reason)

@@ -7,21 +7,24 @@ decisions (`engine`) and commits (`drive`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
 from folkmoot.domain import items
+from folkmoot.domain.approvals import final_call
 from folkmoot.domain.calls import CallFact, CallState
 from folkmoot.domain.items import Item
 from folkmoot.domain.model_calls import FailureClass, ModelCallFact, ModelRequest, Replay, Usage
+from folkmoot.domain.operations import OperationTarget
+from folkmoot.domain.pending import Decision
+from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.runs import Claim, Facts
-from folkmoot.domain.schemas import canonical, parse_arguments
 from folkmoot.engine import estimates
 from folkmoot.engine.protocol import Protocol
 from folkmoot.engine.seating import Seating
 from folkmoot.engine.step import AskModel
 from folkmoot.engine.views import Views
-from folkmoot.runtime.digest import digest
 from folkmoot.store import conversations, runs
 from folkmoot.store.appends import Append, CallAsked, CallEnded, ModelCallEnded
 from folkmoot.store.database import Reader
@@ -43,6 +46,7 @@ class Transcript:
         self._claim = claim
         self._model_calls: dict[str, tuple[ModelCallFact, ...]] = {}
         self._calls: dict[str, CallFact] = {}
+        self._decisions: dict[str, Decision] = {}
         self._replays: dict[UUID, Replay] = {}
 
     async def load(self, reader: Reader) -> None:
@@ -54,11 +58,13 @@ class Transcript:
             return
         while self.sequence < self._upto:
             await self.read_on(reader, upto=min(self.sequence + _PAGE, self._upto))
-        for fact in await conversations.unsettled_model_calls(reader, tenant_id, run_id=run_id):
+        noted = await conversations.noted_model_calls(reader, tenant_id, run_id=run_id)
+        for fact in noted.unsettled:
             self.note_failure(fact)
-        self._replays = await conversations.replays(reader, tenant_id, run_id=run_id)
-        begun = await conversations.open_calls(reader, tenant_id, run_id=run_id)
-        self._calls = {call_id: self._fact_of(call_id, has_begun=b) for call_id, b in begun.items()}
+        self._replays = noted.replays
+        open_calls = await conversations.open_calls(reader, tenant_id, run_id=run_id)
+        self._calls = {call_id: self._fact_of(call_id, has_begun=c.has_begun) for call_id, c in open_calls.items()}
+        self._decisions = {call_id: c.decision for call_id, c in open_calls.items() if c.decision is not None}
 
     async def read_on(self, reader: Reader, *, upto: int) -> None:
         """Take in the items up to the one with sequence `upto`, which others wrote."""
@@ -98,8 +104,10 @@ class Transcript:
 
     # the facts beside the items
 
-    def facts(self, now: datetime, *, work_deadline: datetime | None, stopped_by: str | None) -> Facts:
-        return Facts(now, work_deadline, stopped_by, self._model_calls, self._calls)
+    def facts(
+        self, now: datetime, *, work_deadline: datetime | None, stopped_by: str | None, ran_out: RunStatus | None
+    ) -> Facts:
+        return Facts(now, work_deadline, stopped_by, self._model_calls, self._calls, self._decisions, ran_out)
 
     def note_failure(self, fact: ModelCallFact) -> None:
         self._model_calls[fact.step_key] = (*self._model_calls.get(fact.step_key, ()), fact)
@@ -139,7 +147,7 @@ class Transcript:
         is_idempotent = False
         for open_call in turn.open_calls if turn else ():
             if open_call.call.call_id == call_id:
-                tool = self.seating.functions[open_call.call.participant].get(open_call.call.name)
+                tool = self.seating.tools[open_call.call.participant].get(open_call.call.name)
                 is_idempotent = tool is not None and (tool.is_idempotent or tool.is_read_only)
         return CallFact(
             call_id, CallState.BEGUN if has_begun else CallState.ASKED, lost=has_begun and not is_idempotent
@@ -152,23 +160,20 @@ class Transcript:
         for n, item in enumerate(new, 1):
             body, detail = item.body, item.detail
             if isinstance(body, items.ToolCall) and isinstance(detail, items.Called) and detail.leaves:
-                final = digest(canonical(parse_arguments(body.arguments_json)))
-                asked[body.tool_call_id] = CallAsked(
-                    UUID(body.tool_call_id), item.model_call_id, body.function_name, final
-                )
+                asked[body.tool_call_id] = self._asked(item, body)
             elif isinstance(body, items.ToolResult):
                 outcome = _outcome(body, detail)
                 if body.tool_call_id in self._calls:
                     ended.append(CallEnded(UUID(body.tool_call_id), outcome, is_firm=n <= firm))
                 elif (open_call := asked.get(body.tool_call_id)) is not None:
-                    asked[body.tool_call_id] = CallAsked(
-                        open_call.call_id,
-                        open_call.model_call_id,
-                        open_call.operation,
-                        open_call.arguments_hash,
-                        outcome,
-                    )
+                    asked[body.tool_call_id] = replace(open_call, closed_as=outcome)
         return list(asked.values()), ended
+
+    def _asked(self, item: Item, body: items.ToolCall) -> CallAsked:
+        tool = self.seating.tools[item.author.name][body.function_name]
+        version = tool.target.operation_version if isinstance(tool.target, OperationTarget) else 1
+        final = final_call(tool, body.arguments_json)
+        return CallAsked(UUID(body.tool_call_id), item.model_call_id, body.function_name, version, final.hash)
 
     def request(self, step: AskModel) -> ModelRequest:
         participant = self.seating.participants[step.participant]

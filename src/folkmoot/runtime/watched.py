@@ -25,6 +25,11 @@ class Watched:
         self._gather_seconds = gather_seconds
         self._until: dict[UUID, float] = {}
 
+    @property
+    def tell(self) -> Tell:
+        """Sends to all processes, whoever watches."""
+        return self._tell
+
     def expect(self, run_id: UUID) -> None:
         self._until[run_id] = time.monotonic() + WATCH_SECONDS
         if len(self._until) > 10_000:
@@ -37,6 +42,11 @@ class Watched:
     def appended(self, run_id: UUID, sequence: int) -> None:
         if self.is_watched(run_id):
             self._tell({"to": "watchers", "run": str(run_id), "sequence": sequence})
+
+    def paused(self, tenant_id: UUID, run_id: UUID, *, sequence: int) -> None:
+        """A run waits for a person now: told whether it is watched or not, since it is news to whoever reads the inbox."""
+        self._tell({"to": "inbox", "tenant": str(tenant_id)})
+        self.appended(run_id, sequence)
 
     def reply(self, run_id: UUID, *, model_call_id: UUID, step_key: str, participant: str, attempt: int) -> Reply:
         """A reply under way; its first piece voids what a former attempt of the same step had shown."""

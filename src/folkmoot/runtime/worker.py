@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -47,9 +48,19 @@ class Identity:
 
 
 class Worker:
-    """`apart_command`: starts a worker process for suspects; null in a worker that is one, or must not start any."""
+    """`apart_command`: starts a worker process for suspects; null in a worker that is one, or must not start any.
 
-    def __init__(self, workshop: Workshop, identity: Identity, *, apart_command: tuple[str, ...] | None = None) -> None:
+    `on_inbox`: called when something has come to wait for people, or was answered: there may be messages to send.
+    """
+
+    def __init__(
+        self,
+        workshop: Workshop,
+        identity: Identity,
+        *,
+        apart_command: tuple[str, ...] | None = None,
+        on_inbox: Callable[[], None] = lambda: None,
+    ) -> None:
         self._workshop = replace(workshop, may_act=lambda: self.is_ready)
         self._identity = identity
         self._options: WorkerOptions = workshop.options
@@ -63,11 +74,14 @@ class Worker:
         self._is_cut_short = asyncio.Event()
         self._lease: Lease | None = None
         self._listener = Listener(self._database, self._hear)
-        self._timekeeper = Timekeeper(self._database, self._options, workshop.chance, workshop.new_id, self._hear)
+        self._timekeeper = Timekeeper(
+            self._database, self._options, workshop.chance, workshop.new_id, hear=self._hear, tell=workshop.watched.tell
+        )
         self._apart: Apart | None = None
         if apart_command is not None:
             self._apart = Apart(self._database, workshop.new_id, apart_command, self._wake.set)
         self._new_id: NewId = workshop.new_id
+        self._on_inbox = on_inbox
 
     def drain(self) -> None:
         """Take no more claims, let every run go at its next step boundary, then return from `run`."""
@@ -126,7 +140,8 @@ class Worker:
 
     async def _fill(self) -> bool:
         """Claim and start as many runs as there is room for. Whether an apart worker has got one: it takes one at a time."""
-        room = (1 if self._identity.is_apart else self._options.slots) - len(self._tasks)
+        slots = 1 if self._identity.is_apart else self._options.slots
+        room = slots - len(self._tasks)
         if room <= 0 or not self.is_ready or self._lease is None:
             return False
         async with self._database.reader() as reader:
@@ -137,6 +152,9 @@ class Worker:
                     self._workshop, run, stopped_by=stopped_by, driver_errors=errors, is_apart=self._identity.is_apart
                 )
             )
+        if len(claimed) == room and len(self._tasks) < slots:
+            # There may be more. Runs that ended meanwhile have made room, and woke nobody, since the worker was not full then.
+            self._wake.set()
         return self._identity.is_apart and bool(claimed)
 
     async def _compare(self) -> None:
@@ -261,6 +279,8 @@ class Worker:
             for (run, _), drive in list(self._drives.items()):
                 if run == run_id:
                     drive.nudge()
+        elif to == "inbox":
+            self._on_inbox()
         elif to == "watch":
             self._workshop.watched.expect(UUID(message["run"]))
 

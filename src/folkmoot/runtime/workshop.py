@@ -1,4 +1,4 @@
-"""What every drive of a worker shares: the database, the appender, the models, the functions, the lease, the listeners."""
+"""What every drive of a worker shares: the database, the appender, the models, the tools, the lease, the listeners."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import UUID
 
-from folkmoot.domain.calls import CallResult, FunctionTool
+from folkmoot.domain.calls import CallResult, Tool
 from folkmoot.domain.model_calls import Model, ModelChoice
 from folkmoot.kernel.ids import NewId
 from folkmoot.runtime.options import WorkerOptions
@@ -25,10 +25,12 @@ class Models(Protocol):
     def adapter_of(self, choice: ModelChoice) -> Model: ...
 
 
-class Functions(Protocol):
-    """Makes a call of an operator's function. Never raises for what the function does."""
+class Tools(Protocol):
+    """Makes a call that leaves the process, with its final arguments. Never raises for what the tool does."""
 
-    async def call(self, tool: FunctionTool, arguments_json: str, *, call_id: str, run_id: UUID) -> CallResult: ...
+    async def call(
+        self, tool: Tool, arguments: dict[str, Any], *, call_id: str, tenant_id: UUID, run_id: UUID
+    ) -> CallResult: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class Workshop:
     database: Database
     appender: Appender
     models: Models
-    functions: Functions
+    tools: Tools
     watched: Watched
     new_id: NewId
     options: WorkerOptions

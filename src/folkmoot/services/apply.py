@@ -1,41 +1,59 @@
 """Applies a set of definitions: what is new is created, what differs gets a version, the rest stays. All of it, or nothing.
 
-The diff is the change itself, carried out and taken back, so that it can promise nothing that would not happen. Deliberately
-absent: files, which become documents elsewhere, and deletion of what the set does not name.
+The diff is the change itself, carried out and taken back, so that it can promise nothing that would not happen. Servers of
+connectors are looked at before, outside of any transaction (`look`). Deliberately absent: files, which become documents elsewhere.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from folkmoot.domain.definitions import DefinitionKind, Reference, Version
+from folkmoot.domain.connectors import McpConnectorVersion, OpenApiConnectorVersion
+from folkmoot.domain.definitions import DefinitionKind, Reference, StoredVersion, Version
 from folkmoot.domain.tenancy import Caller
-from folkmoot.kernel.errors import BadDefinition, Fault, NotFound
+from folkmoot.kernel.errors import BadDefinition, Conflict, Fault, NotFound
 from folkmoot.kernel.ids import NewId
-from folkmoot.services import references
-from folkmoot.services.definitions import faults_of, kind_of, publish_in
+from folkmoot.services import connectors, references
+from folkmoot.services.connectors import Discoveries
+from folkmoot.services.definitions import PublishedVersion, delete_in, faults_of, kind_of, publish_in
 from folkmoot.services.differences import Difference, differences
-from folkmoot.store import definitions
+from folkmoot.services.reach import Reach
+from folkmoot.store import definitions, tenancy
 from folkmoot.store.database import Database, Reader, Writer
 from folkmoot.store.definitions import Outcome
 
-_ORDER = (DefinitionKind.AI_MODEL, DefinitionKind.AGENT, DefinitionKind.INTERACTION)
+_ORDER = (
+    DefinitionKind.AI_MODEL,
+    DefinitionKind.MCP_CONNECTOR,
+    DefinitionKind.OPEN_API_CONNECTOR,
+    DefinitionKind.AGENT,
+    DefinitionKind.INTERACTION,
+)
+_PAGE = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A definition as somebody wrote it. `lines`: where in `file` each part of the version stands, by its JSON pointer."""
+    """A definition as somebody wrote it. `lines`: where in `file` each part of the version stands, by its JSON pointer.
+
+    `content`: the OpenAPI document that the version names by its hash.
+    """
 
     namespace: str
     name: str
     version: Version
     file: str | None = None
     lines: Mapping[str, int] = field(default_factory=dict)
+    content: bytes | None = None
 
     @property
     def kind(self) -> DefinitionKind:
         return kind_of(self.version)
+
+    @property
+    def key(self) -> tuple[DefinitionKind, str, str]:
+        return self.kind, self.namespace, self.name
 
     def placed(self, fault: Fault) -> Fault:
         return placed(fault, file=self.file, lines=self.lines)
@@ -65,31 +83,48 @@ class _TakenBack(Exception):
     """Ends a transaction without its changes."""
 
 
+async def look(database: Database, caller: Caller, reach: Reach, documents: Sequence[Document]) -> Discoveries:
+    """What the servers offer of those connectors that are new or differ; `diff` and `apply` take it. Raises ConnectorFault."""
+    wanted = [(each.key, each.version, each.content, _where(each)) for each in documents]
+    return await connectors.look_at_changed(database, caller, reach, wanted)
+
+
+def _where(document: Document) -> str:
+    place = f"{document.file}:{document.lines.get('', 1)}: " if document.file else ""
+    return f"{place}{references.NOUNS[document.kind]} '{document.namespace}/{document.name}'"
+
+
 async def diff(
-    database: Database, caller: Caller, documents: Sequence[Document], *, new_id: NewId
-) -> tuple[Change, ...]:
+    database: Database, caller: Caller, documents: Sequence[Document], *, new_id: NewId, found: Discoveries | None = None,
+    prunes: bool = False,
+) -> tuple[Change, ...]:  # fmt: skip
     """What `apply` would do now. Changes nothing. Raises BadDefinition as `apply` does."""
     changes: tuple[Change, ...] = ()
     try:
         async with database.writer() as writer:
-            changes = await _apply(writer, caller, documents, new_id=new_id)
+            changes = await _apply(writer, caller, documents, new_id=new_id, found=found or {}, prunes=prunes)
             raise _TakenBack
     except _TakenBack:
         return changes
 
 
 async def apply(
-    database: Database, caller: Caller, documents: Sequence[Document], *, new_id: NewId
-) -> tuple[Change, ...]:
-    """Publish the documents in one transaction, models first, then agents, then interactions; a second time changes nothing.
+    database: Database, caller: Caller, documents: Sequence[Document], *, new_id: NewId, found: Discoveries | None = None,
+    prunes: bool = False,
+) -> tuple[Change, ...]:  # fmt: skip
+    """Publish the documents in one transaction, each after what it refers to; a second time changes nothing.
 
-    Raises BadDefinition with the faults of all documents, each with its file and line where the document has them.
+    `found`: what `look` gave. `prunes`: delete what the namespaces of the documents hold beside them. Raises BadDefinition with
+    the faults of all documents, each with its file and line where the document has them; Conflict where a connector was changed
+    since its server was looked at.
     """
     async with database.writer() as writer:
-        return await _apply(writer, caller, documents, new_id=new_id)
+        return await _apply(writer, caller, documents, new_id=new_id, found=found or {}, prunes=prunes)
 
 
-async def _apply(writer: Writer, caller: Caller, documents: Sequence[Document], *, new_id: NewId) -> tuple[Change, ...]:
+async def _apply(
+    writer: Writer, caller: Caller, documents: Sequence[Document], *, new_id: NewId, found: Discoveries, prunes: bool
+) -> tuple[Change, ...]:
     _refuse([document.placed(fault) for document in documents for fault in faults_of(document.version)])
     changes = {}
     for kind in _ORDER:
@@ -98,23 +133,71 @@ async def _apply(writer: Writer, caller: Caller, documents: Sequence[Document], 
         for document in sorted(documents, key=lambda document: (document.namespace, document.name)):
             if document.kind is kind:
                 try:
-                    changes[id(document)] = await _publish(writer, caller, document, new_id=new_id)
+                    changes[id(document)] = await _publish(writer, caller, document, new_id=new_id, found=found)
                 except BadDefinition as error:
                     faults += [document.placed(fault) for fault in error.faults]
         _refuse(faults)  # what refers to these would only fail with them
-    return tuple(changes[id(document)] for document in documents)
+    pruned = await _prune(writer, caller, documents) if prunes else []
+    return (*(changes[id(document)] for document in documents), *pruned)
 
 
-async def _publish(writer: Writer, caller: Caller, document: Document, *, new_id: NewId) -> Change:
+async def _publish(writer: Writer, caller: Caller, document: Document, *, new_id: NewId, found: Discoveries) -> Change:
     before = await _latest(writer, caller, document)
-    published = await publish_in(
-        writer, caller, namespace=document.namespace, name=document.name, version=document.version, new_id=new_id
-    )
+    published = await _saved(writer, caller, document, before, new_id=new_id, found=found)
     stored, changed = published.stored, published.outcome is Outcome.CHANGED
     return Change(
         document.kind, document.namespace, document.name, published.outcome, stored.number,
         differences(before, stored.body) if before is not None and changed else (),
     )  # fmt: skip
+
+
+async def _saved(
+    writer: Writer, caller: Caller, document: Document, before: Version | None, *, new_id: NewId, found: Discoveries
+) -> PublishedVersion:
+    version, place = document.version, {"namespace": document.namespace, "name": document.name}
+    if not isinstance(version, McpConnectorVersion | OpenApiConnectorVersion):
+        return await publish_in(writer, caller, **place, version=version, new_id=new_id)
+    discovery = found.get(document.key)
+    if discovery is not None:
+        published, _ = await connectors.save_in(
+            writer, caller, **place, version=version, discovery=discovery, new_id=new_id
+        )
+        return published
+    if isinstance(version, OpenApiConnectorVersion) and isinstance(before, OpenApiConnectorVersion):
+        version = replace(version, server_url=before.server_url)
+    published = await publish_in(writer, caller, **place, version=version, new_id=new_id)
+    if published.outcome is not Outcome.UNCHANGED:
+        raise Conflict(f"The {_where(document)} was changed since its server was looked at. Apply the files again.")
+    return published
+
+
+async def _prune(writer: Writer, caller: Caller, documents: Sequence[Document]) -> list[Change]:
+    """Delete what the named namespaces hold beside the set: what refers to others first."""
+    kept = {document.key for document in documents}
+    pruned = []
+    for namespace in sorted({document.namespace for document in documents}):
+        for kind in reversed(_ORDER):
+            for stored in await everything(writer, caller, kind=kind, namespace=namespace):
+                definition = stored.definition
+                if (kind, namespace, definition.name) not in kept:
+                    await delete_in(writer, caller, definition=definition)
+                    pruned.append(Change(kind, namespace, definition.name, Outcome.DELETED, stored.number, ()))
+    return pruned
+
+
+async def everything(reader: Reader, caller: Caller, *, kind: DefinitionKind, namespace: str) -> list[StoredVersion]:
+    """All definitions of a kind in a namespace by name, each as its newest version; none where there is no such namespace."""
+    place = await tenancy.find_namespace(reader, caller.tenant_id, name=namespace)
+    found: list[StoredVersion] = []
+    while place is not None:
+        page = await definitions.page(
+            reader, caller.tenant_id, kind=kind, namespace_id=place.namespace_id,
+            after=found[-1].definition.name if found else "", limit=_PAGE,
+        )  # fmt: skip
+        found += page
+        if len(page) < _PAGE:
+            break
+    return found
 
 
 async def _latest(reader: Reader, caller: Caller, document: Document) -> Version | None:

@@ -1,4 +1,4 @@
-"""Resolves the whole closure of a start: interaction, agents, models, functions, prompts filled in.
+"""Resolves the whole closure of a start: interaction, agents, models, functions, external tools, prompts filled in.
 
 What is found is settled for the run's whole life (B09). Everything wrong is gathered, so that it can be put right at once;
 pointers are into the start's request. Deliberately absent: writing, and any use of what has been disabled or deleted.
@@ -12,10 +12,11 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from folkmoot.domain.calls import FunctionTool
-from folkmoot.domain.checking import PROTOCOL_TOOLS, faults_of_inputs, faults_of_names, later_fields
+from folkmoot.domain.calls import Tool
+from folkmoot.domain.checking import PROTOCOL_TOOLS, faults_of_inputs, faults_of_names, later_fields, operations_of
 from folkmoot.domain.definitions import (
     DEFAULT_TOOL_LOOPS,
+    AgentBinding,
     AgentVersion,
     AiModelVersion,
     DefinitionKind,
@@ -26,16 +27,17 @@ from folkmoot.domain.definitions import (
     StoredVersion,
 )
 from folkmoot.domain.model_calls import ModelChoice, Sampling
+from folkmoot.domain.participant_checks import faults_of_participant
 from folkmoot.domain.prompts import fill
 from folkmoot.domain.schema_documents import step
 from folkmoot.domain.schemas import check_schema
 from folkmoot.kernel.errors import BadInput, Fault
 from folkmoot.services import references
-from folkmoot.services.definitions import faults_of_prompts
+from folkmoot.services.tooling import Tooling
 from folkmoot.store.database import Reader
 
 Json = Any
-FindFunction = Callable[[str], FunctionTool | None]
+FindFunction = Callable[[str], Tool | None]
 ReadScript = Callable[[str], Json]
 
 
@@ -44,7 +46,7 @@ class StartFields:
     """What a start says beside the interaction and its version.
 
     `inputs`: names and values as text, in the order given. `response_json_schema` takes the place of the definition's;
-    `duration_auto_termination` likewise. `disabled_tools` null: none were named. `later`: the fields of later parts that were
+    the durations likewise. `disabled_tools` null: none were named. `later`: the fields of later parts that were
     sent, by their wire names. `model`: one to use in place of every agent's own; only commands set it.
     """
 
@@ -52,6 +54,7 @@ class StartFields:
     response_json_schema: str | None = None
     disabled_tools: tuple[str, ...] | None = None
     duration_auto_termination: timedelta | None = None
+    duration_human_timeout: timedelta | None = None
     tags: tuple[str, ...] = ()
     priority: int = 0
     model: ModelChoice | None = None
@@ -71,10 +74,20 @@ class Workbench:
 
 
 class Closure:
-    """One resolution under way. `later` are faults of fields that come to work with later parts; `faults` all others."""
+    """One resolution under way. `later` are faults of fields that come to work with later parts; `faults` all others.
+
+    `is_survey`: only to see what a start would find; inputs are not asked for.
+    """
 
     def __init__(
-        self, reader: Reader, tenant_id: UUID, *, interaction: StoredVersion, request: StartFields, bench: Workbench
+        self,
+        reader: Reader,
+        tenant_id: UUID,
+        *,
+        interaction: StoredVersion,
+        request: StartFields,
+        bench: Workbench,
+        is_survey: bool = False,
     ) -> None:
         assert isinstance(interaction.body, RoundRobinVersion)
         self._reader = reader
@@ -83,20 +96,27 @@ class Closure:
         self._body = interaction.body
         self._request = request
         self._bench = bench
-        self._values = {item.name: "" for item in self._body.inputs_prompt} | dict(request.inputs)
+        self._is_survey = is_survey
+        given = dict(request.inputs)
+        self._values = {item.name: given.get(item.name, "") for item in self._body.inputs_prompt}
+        self._tooling = Tooling(
+            reader, tenant_id, interaction=interaction, given=given, disabled=request.disabled_tools or (), is_survey=is_survey
+        )  # fmt: skip
+        self._tool_names: set[str] = set()
         self._models: dict[tuple[UUID, int], ModelChoice] = {}
+        self._places: dict[str, str] = {}
         self.faults: list[Fault] = []
         self.later: list[Fault] = []
 
     async def resolve(self) -> ResolvedInteraction:
         """The closure; it is only of use if `faults` and `later` are empty afterwards."""
-        self._check_request()
+        if not self._is_survey:
+            self._check_request()
         self._note_later(self._interaction)
-        participants = [
-            p for binding in self._body.agents if (p := await self._participant(binding.agent, binding.name))
-        ]
+        participants = [p for binding in self._body.agents if (p := await self._participant(binding))]
         self.faults += faults_of_names(("", participant.name) for participant in participants)
-        self._check_disabled_tools(participants)
+        self.faults += [self._placed(fault) for fault in self._tooling.faults]
+        self._check_disabled_tools()
         return self._resolved(tuple(participants))
 
     def _resolved(self, participants: tuple[Participant, ...]) -> ResolvedInteraction:
@@ -125,44 +145,63 @@ class Closure:
             vote_rule=body.vote_rule,
             max_tool_call_loops=body.context_settings.get("maxToolCallLoops") or DEFAULT_TOOL_LOOPS,
             duration_auto_termination=request.duration_auto_termination or body.duration_auto_termination,
+            duration_human_timeout=request.duration_human_timeout or body.duration_human_timeout,
             disabled_tools=request.disabled_tools or (),
         )
 
     def _check_request(self) -> None:
         request, body = self._request, self._body
-        places: dict[str, str] = {}
         for index, (name, _) in enumerate(request.inputs):
-            if step("/inputs", name) in places:
+            if step("/inputs", name) in self._places:
                 self.faults.append(Fault(f"/inputs/{index}", f"The input '{name}' is given twice; leave one out."))
-            places.setdefault(step("/inputs", name), f"/inputs/{index}")
-        for fault in faults_of_inputs(body.inputs_prompt, dict(request.inputs)):
-            self.faults.append(Fault(places.get(fault.pointer, fault.pointer), fault.message))
+            self._places.setdefault(step("/inputs", name), f"/inputs/{index}")
+        found = faults_of_inputs(
+            body.inputs_prompt,
+            dict(request.inputs),
+            secrets=body.inputs_connector_authentication_secret,
+            bindings=body.inputs_connector_binding,
+        )
+        self.faults += [self._placed(fault) for fault in found]
         if request.response_json_schema is not None:
             self.faults += check_schema(request.response_json_schema, "/responseJsonSchema")
         if request.duration_auto_termination is not None and request.duration_auto_termination <= timedelta(0):
             self.faults.append(Fault("/durationAutoTermination", "A run needs some time to work; name a longer time."))
+        if request.duration_human_timeout is not None and request.duration_human_timeout <= timedelta(0):
+            self.faults.append(
+                Fault("/durationHumanTimeout", "A person needs some time to answer; name a longer time.")
+            )
+
+    def _placed(self, fault: Fault) -> Fault:
+        """An input's fault at the place where the request has that input."""
+        return Fault(self._places.get(fault.pointer, fault.pointer), fault.message)
 
     def _note_later(self, stored: StoredVersion) -> None:
         title = f"{references.NOUNS[stored.definition.kind]} '{stored.definition.name}'"
         for fault in later_fields(stored.body):
             self.later.append(Fault("", f"The {title} sets {fault.pointer}: {fault.message}"))
 
-    async def _participant(self, reference: Reference, name: str | None) -> Participant | None:
-        agent = await self._enabled(DefinitionKind.AGENT, reference)
+    async def _participant(self, binding: AgentBinding) -> Participant | None:
+        agent = await self._enabled(DefinitionKind.AGENT, binding.agent)
         if agent is None:
             return None
         assert isinstance(agent.body, AgentVersion)
         self._note_later(agent)
-        self.faults += faults_of_prompts("", agent=agent.body, name=agent.definition.name, interaction=self._body)
+        self.faults += faults_of_participant(
+            "", agent=agent.body, name=agent.definition.name, binding=binding, interaction=self._body
+        )
         model = self._request.model or await self._model(agent.body.model, agent)
-        tools = self._functions(agent)
+        self._tool_names |= {
+            *agent.body.function_tools,
+            *(bound.name for holder in (agent.body, binding, self._body) for _, bound in operations_of(holder)),
+        }
+        tools = (*self._functions(agent), *await self._tooling.tools_of(agent, binding))
         if model is None:
             return None
         lack = self._bench.lack_of(model)
         if lack is not None:
             self.faults.append(Fault("", f"Agent '{agent.definition.name}' cannot be asked. {lack}"))
         return Participant(
-            name=name if name is not None else agent.definition.name,
+            name=binding.name if binding.name is not None else agent.definition.name,
             agent_id=agent.definition.definition_id,
             agent_name=agent.definition.name,
             agent_version=agent.number,
@@ -215,7 +254,7 @@ class Closure:
             tools=version.capabilities.get("tools", True),
         )
 
-    def _functions(self, agent: StoredVersion) -> tuple[FunctionTool, ...]:
+    def _functions(self, agent: StoredVersion) -> tuple[Tool, ...]:
         assert isinstance(agent.body, AgentVersion)
         found = {name: self._bench.find_function(name) for name in agent.body.function_tools}
         for name in (name for name, tool in found.items() if tool is None):
@@ -223,8 +262,8 @@ class Closure:
             self.faults.append(Fault("", message))
         return tuple(tool for tool in found.values() if tool is not None)
 
-    def _check_disabled_tools(self, participants: list[Participant]) -> None:
-        known = sorted({tool.name for participant in participants for tool in participant.tools})
+    def _check_disabled_tools(self) -> None:
+        known = sorted(self._tool_names)
         for index, name in enumerate(self._request.disabled_tools or ()):
             if name in PROTOCOL_TOOLS:
                 message = f"'{name}' follows the interaction's own settings; leave it out."

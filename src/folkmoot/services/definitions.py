@@ -6,15 +6,14 @@ that a definition of the same name that is made later is another one. Deliberate
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, assert_never
-from uuid import UUID
 
 from folkmoot.domain.checking import faults_of_agent, faults_of_interaction, faults_of_model
-from folkmoot.domain.definition_names import faults_of_name, parse_reference
+from folkmoot.domain.connector_checks import faults_of_mcp_connector, faults_of_open_api_connector
+from folkmoot.domain.connectors import McpConnectorVersion, OpenApiConnectorVersion
+from folkmoot.domain.definition_names import faults_of_name
 from folkmoot.domain.definitions import (
-    AgentBinding,
     AgentVersion,
     AiModelVersion,
     Definition,
@@ -24,13 +23,13 @@ from folkmoot.domain.definitions import (
     StoredVersion,
     Version,
 )
-from folkmoot.domain.prompts import check_prompts
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import BadDefinition, Conflict, Fault, NotFound
 from folkmoot.kernel.ids import NewId
 from folkmoot.services import references
+from folkmoot.services.definition_links import Links
 from folkmoot.services.references import NOUNS
-from folkmoot.store import definitions, tenancy
+from folkmoot.store import audit, definitions, tenancy
 from folkmoot.store.database import Database, Reader, Writer
 from folkmoot.store.definitions import Outcome
 
@@ -55,19 +54,21 @@ async def publish(
     async with database.writer() as writer:
         published = await publish_in(writer, caller, namespace=namespace, name=name, version=version, new_id=new_id)
         if only_if_new and published.outcome is not Outcome.CREATED:
-            noun = NOUNS[kind_of(version)]
-            raise Conflict(
-                f"There is already an {noun} '{namespace}/{name}'. Add a version to it, or choose another name."
-            )
+            raise taken(kind_of(version), namespace, name)
         return published
 
 
-async def publish_in(
-    writer: Writer, caller: Caller, *, namespace: str, name: str, version: Version, new_id: NewId
-) -> PublishedVersion:
-    """The same within a transaction that is open."""
-    kind, tenant_id = kind_of(version), caller.tenant_id
-    links = _Links(writer, tenant_id, namespace=namespace)
+def taken(kind: DefinitionKind, namespace: str, name: str) -> Conflict:
+    """That there is a definition of this name."""
+    return Conflict(
+        f"There is already an {NOUNS[kind]} '{namespace}/{name}'. Add a version to it, or choose another name."
+    )
+
+
+async def check_in(reader: Reader, caller: Caller, *, namespace: str, name: str, version: Version) -> Version:
+    """The version with its references settled to ids. Raises BadDefinition with every fault."""
+    kind = kind_of(version)
+    links = Links(reader, caller.tenant_id, namespace=namespace)
     linked = await links.settle(version)
     faults = (
         *faults_of_name("/namespace", namespace, what="namespace"),
@@ -77,6 +78,15 @@ async def publish_in(
     )
     if faults:
         raise BadDefinition(_refusal(kind, namespace, name, faults), faults)
+    return linked
+
+
+async def publish_in(
+    writer: Writer, caller: Caller, *, namespace: str, name: str, version: Version, new_id: NewId
+) -> PublishedVersion:
+    """The same within a transaction that is open."""
+    kind, tenant_id = kind_of(version), caller.tenant_id
+    linked = await check_in(writer, caller, namespace=namespace, name=name, version=version)
     place = await tenancy.get_or_create_namespace(writer, tenant_id, name=namespace, new_id=new_id)
     made = await definitions.publish(
         writer, tenant_id, kind=kind, namespace_id=place.namespace_id, name=name, body=linked,
@@ -86,6 +96,8 @@ async def publish_in(
     assert definition is not None
     stored = await definitions.version(writer, tenant_id, definition=definition, number=made.number)
     assert stored is not None
+    if made.outcome is not Outcome.UNCHANGED:
+        await _note(writer, caller, "definition.saved", definition, version=made.number)
     return PublishedVersion(stored, made.outcome)
 
 
@@ -97,6 +109,10 @@ def kind_of(version: Version) -> DefinitionKind:
             return DefinitionKind.AI_MODEL
         case RoundRobinVersion():
             return DefinitionKind.INTERACTION
+        case McpConnectorVersion():
+            return DefinitionKind.MCP_CONNECTOR
+        case OpenApiConnectorVersion():
+            return DefinitionKind.OPEN_API_CONNECTOR
         case _:
             assert_never(version)
 
@@ -110,84 +126,12 @@ def faults_of(version: Version) -> tuple[Fault, ...]:
             return faults_of_model(version)
         case RoundRobinVersion():
             return faults_of_interaction(version)
+        case McpConnectorVersion():
+            return faults_of_mcp_connector(version)
+        case OpenApiConnectorVersion():
+            return faults_of_open_api_connector(version)
         case _:
             assert_never(version)
-
-
-def faults_of_prompts(
-    pointer: str, *, agent: AgentVersion, name: str, interaction: RoundRobinVersion
-) -> tuple[Fault, ...]:
-    """An agent's `%%name%%`s that the interaction has no input for; they can only be checked where the two meet."""
-    known = [item.name for item in interaction.inputs_prompt]
-    found = check_prompts([(pointer, text) for text in agent.prompts], known)
-    return tuple(Fault(pointer, f"In the prompts of agent '{name}': {fault.message}") for fault in found)
-
-
-class _Links:
-    """Settles a version's references to ids; `faults` says what is wrong with those that cannot be."""
-
-    def __init__(self, reader: Reader, tenant_id: UUID, *, namespace: str) -> None:
-        self._reader = reader
-        self._tenant_id = tenant_id
-        self._namespace = namespace
-        self.faults: list[Fault] = []
-
-    async def settle(self, version: Version) -> Version:
-        match version:
-            case AgentVersion():
-                model, _ = await self._settled("/model", DefinitionKind.AI_MODEL, version.model)
-                return replace(version, model=model)
-            case RoundRobinVersion():
-                bindings = [
-                    await self._binding(index, binding, version) for index, binding in enumerate(version.agents)
-                ]
-                return replace(version, agents=tuple(bindings), later=await self._later(version.later))
-            case AiModelVersion():
-                return version
-            case _:
-                assert_never(version)
-
-    async def _binding(self, index: int, binding: AgentBinding, interaction: RoundRobinVersion) -> AgentBinding:
-        pointer = f"/agents/{index}/agent"
-        link, agent = await self._settled(pointer, DefinitionKind.AGENT, binding.agent)
-        if agent is not None:
-            assert isinstance(agent.body, AgentVersion)
-            name = agent.definition.name
-            self.faults += faults_of_prompts(pointer, agent=agent.body, name=name, interaction=interaction)
-        return replace(binding, agent=link)
-
-    async def _later(self, later: Mapping[str, Json]) -> dict[str, Json]:
-        """Links to interactions that participants may start; they are shown by id, and so must be known by it."""
-        swarm = later.get("swarm")
-        if not isinstance(swarm, Mapping):
-            return dict(later)
-        settled = []
-        for index, link in enumerate(swarm.get("interactions") or ()):
-            wanted = _read_link(link)
-            found, _ = await self._settled(f"/swarm/interactions/{index}", DefinitionKind.INTERACTION, wanted)
-            settled.append({"id": str(found.definition_id), "version": found.version or 0})
-        return {**later, "swarm": {**swarm, "interactions": settled}}
-
-    async def _settled(
-        self, pointer: str, kind: DefinitionKind, reference: Reference
-    ) -> tuple[Reference, StoredVersion | None]:
-        if reference.definition_id is None and not reference.name:
-            return reference, None  # faults_of says so
-        found = await references.enabled(
-            self._reader, self._tenant_id, kind=kind, reference=reference, namespace=self._namespace
-        )
-        if isinstance(found, str):
-            self.faults.append(Fault(pointer, found))
-            return reference, None
-        definition = found.definition
-        pin = reference.version or None
-        return Reference(definition.name, definition.namespace, definition.definition_id, pin), found
-
-
-def _read_link(link: Json) -> Reference:
-    if isinstance(link, Mapping):
-        return Reference(definition_id=UUID(link["id"]), version=link.get("version") or None)
-    return parse_reference(link)
 
 
 async def get(database: Database, caller: Caller, *, kind: DefinitionKind, reference: Reference) -> StoredVersion:
@@ -233,6 +177,9 @@ async def set_disabled(
         found = await definitions.set_disabled(
             writer, caller.tenant_id, definition=definition, number=number, is_disabled=is_disabled
         )
+        if found is not None:
+            action = "definition.disabled" if is_disabled else "definition.enabled"
+            await _note(writer, caller, action, definition, version=number)
     if found is None:
         raise _no_version(definition, number)
     return found
@@ -242,7 +189,22 @@ async def delete(database: Database, caller: Caller, *, kind: DefinitionKind, re
     """Hide a definition from everything new; runs that used it keep their versions. Raises NotFound."""
     async with database.writer() as writer:
         definition = await references.find(writer, caller.tenant_id, kind=kind, reference=reference)
-        await definitions.delete(writer, caller.tenant_id, kind=kind, definition_id=definition.definition_id)
+        await delete_in(writer, caller, definition=definition)
+
+
+async def delete_in(writer: Writer, caller: Caller, *, definition: Definition) -> None:
+    """The same within a transaction that is open."""
+    await definitions.delete(writer, caller.tenant_id, kind=definition.kind, definition_id=definition.definition_id)
+    await _note(writer, caller, "definition.deleted", definition)
+
+
+async def _note(
+    writer: Writer, caller: Caller, action: str, definition: Definition, *, version: int | None = None
+) -> None:
+    detail = {"namespace": definition.namespace, "name": definition.name, "version": version}
+    await audit.note(
+        writer, caller, action=action, subject_kind=NOUNS[definition.kind], subject_id=definition.definition_id, detail=detail
+    )  # fmt: skip
 
 
 def _no_version(definition: Definition, number: int) -> NotFound:

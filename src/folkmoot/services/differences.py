@@ -17,6 +17,8 @@ from folkmoot.domain.schema_documents import step
 
 Json = Any
 
+_SPREAD = ("later", "server")
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:
@@ -69,11 +71,13 @@ def _plain(value: Any, *, shown: Callable[[Reference], str]) -> Json:
 
 
 def _fields(value: Any, *, shown: Callable[[Reference], str]) -> dict[str, Json]:
-    """Fields by their wire names; what is kept for later parts stands among the others, as it does on the wire."""
+    """Fields by their wire names; what is kept for later parts, and a connector's server, stand among the others, as on the wire."""
     plain: dict[str, Json] = {}
     for field in fields(value):
         part = _plain(getattr(value, field.name), shown=shown)
-        plain.update(part if field.name == "later" else {_camel(field.name): part})
+        if part == []:
+            continue  # nothing listed is as if nothing was said
+        plain.update(part if field.name in _SPREAD else {_camel(field.name): part})
     return plain
 
 

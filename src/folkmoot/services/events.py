@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from folkmoot.domain.inbox import InboxEntry
 from folkmoot.domain.items import StoredItem
 from folkmoot.domain.run_status import FINAL
 from folkmoot.domain.runs import Run
 from folkmoot.kernel.errors import NotFound
-from folkmoot.store import conversations, runs
+from folkmoot.store import conversations, pending, runs
 from folkmoot.store.conversations import ModelCallRecord
 from folkmoot.store.database import Database, Listener
 
@@ -53,6 +54,13 @@ class UsageSnapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class ApprovalSnapshot:
+    """What the run waits for a person about, of any kind, with what was answered as long as nobody has gone on; null: nothing."""
+
+    waits_for: InboxEntry | None
+
+
+@dataclass(frozen=True, slots=True)
 class Heartbeat:
     """Nothing happened for a while; keeps proxies from closing."""
 
@@ -64,7 +72,7 @@ class Ended:
     run: Run
 
 
-Event = StoredItem | Run | Delta | UsageSnapshot | Heartbeat | Ended
+Event = StoredItem | Run | Delta | ApprovalSnapshot | UsageSnapshot | Heartbeat | Ended
 
 
 class Subscription:
@@ -127,25 +135,36 @@ class Hub:
     async def close(self) -> None:
         await self._listener.close()
 
-    def subscribe(self, run_id: UUID) -> Subscription:
+    def subscribe(self, subject: UUID | str) -> Subscription:
+        """To a run by its id, or to a tenant's inbox by `inbox_of`."""
         subscription = Subscription()
-        self._subscriptions.setdefault(str(run_id), set()).add(subscription)
+        self._subscriptions.setdefault(str(subject), set()).add(subscription)
         return subscription
 
-    def unsubscribe(self, run_id: UUID, subscription: Subscription) -> None:
-        subscriptions = self._subscriptions.get(str(run_id), set())
+    def unsubscribe(self, subject: UUID | str, subscription: Subscription) -> None:
+        subscriptions = self._subscriptions.get(str(subject), set())
         subscriptions.discard(subscription)
         if not subscriptions:
-            self._subscriptions.pop(str(run_id), None)
+            self._subscriptions.pop(str(subject), None)
 
     def _hear(self, message: dict[str, Any]) -> None:
-        if message.get("to") not in ("watchers", "run"):
-            return
-        subscriptions = self._subscriptions.get(message["run"])
+        match message:
+            case {"to": "watchers" | "run", "run": str(subject)}:
+                pass
+            case {"to": "inbox", "tenant": str(tenant)}:
+                subject = inbox_of(tenant)
+            case _:
+                return
+        subscriptions = self._subscriptions.get(subject)
         if subscriptions:
             heard = _heard(message)  # one for all, so that many readers of a run hold its text once
             for subscription in subscriptions:
                 subscription.put(heard)
+
+
+def inbox_of(tenant_id: UUID | str) -> str:
+    """What to subscribe to for news of what waits for the people of a tenant."""
+    return f"inbox:{tenant_id}"
 
 
 def _heard(message: dict[str, Any]) -> Delta | int:
@@ -209,6 +228,7 @@ class _Look:
         self._usage: UsageSnapshot | None = None
         self._usage_due_at = 0.0
         self._is_usage_old = True
+        self._waits_for: InboxEntry | None = None
         self.after = after
         self.is_over = False
 
@@ -224,6 +244,9 @@ class _Look:
                 self.after = stored.sequence
                 self._is_usage_old = True
                 yield stored
+        if self._waits_for != (waits_for := await self._pending(run)):
+            self._waits_for = waits_for
+            yield ApprovalSnapshot(waits_for)
         is_final = run.status in FINAL
         is_due = is_final or asyncio.get_running_loop().time() >= self._usage_due_at
         if self._is_usage_old and is_due and (usage := await self._new_usage()):
@@ -238,6 +261,12 @@ class _Look:
         if run is None:
             raise NotFound(f"There is no run {self._run_id}.")
         return run
+
+    async def _pending(self, run: Run) -> InboxEntry | None:
+        if run.pending_id is None or run.status in FINAL:
+            return None
+        async with self._database.reader() as reader:
+            return await pending.entry(reader, self._tenant_id, run_id=self._run_id, pending_id=run.pending_id)
 
     async def _items(self) -> list[StoredItem]:
         async with self._database.reader() as reader:

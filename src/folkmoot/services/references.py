@@ -13,7 +13,13 @@ from folkmoot.kernel.errors import NotFound
 from folkmoot.store import definitions
 from folkmoot.store.database import Reader
 
-NOUNS = {DefinitionKind.AGENT: "agent", DefinitionKind.AI_MODEL: "AI model", DefinitionKind.INTERACTION: "interaction"}
+NOUNS = {
+    DefinitionKind.AGENT: "agent",
+    DefinitionKind.AI_MODEL: "AI model",
+    DefinitionKind.INTERACTION: "interaction",
+    DefinitionKind.MCP_CONNECTOR: "MCP connector",
+    DefinitionKind.OPEN_API_CONNECTOR: "OpenAPI connector",
+}
 
 
 async def find(

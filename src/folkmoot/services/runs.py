@@ -5,30 +5,26 @@ Deliberately absent: starting (`starting`), watching (`events`), and setting a s
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 from uuid import UUID
 
 from folkmoot.domain.definitions import ChatMode, ResolvedInteraction
-from folkmoot.domain.items import MAIN_THREAD, ORCHESTRATOR, Author, AuthorKind, StoredItem
-from folkmoot.domain.participant_names import RESERVED, name_key
+from folkmoot.domain.items import MAIN_THREAD, Author, HumanMessage, Item, StoredItem, TurnEnd
+from folkmoot.domain.pending import PendingKind, PendingOutcome
 from folkmoot.domain.run_status import FINAL, RunStatus
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import BadInput, Conflict, Fault, NotFound, RunEnded
 from folkmoot.kernel.ids import NewId
-from folkmoot.store import conversations, run_lists, runs, tenancy
+from folkmoot.services.people import Tell, author_of, channel_of, tell_of_answer
+from folkmoot.store import audit, conversations, pending, run_lists, runs, tenancy
 from folkmoot.store.conversations import ModelCallRecord
-from folkmoot.store.database import Database, Reader
+from folkmoot.store.database import Database, Reader, Writer
 from folkmoot.store.run_lists import RunCursor, RunFilter, RunView, TreeCounts
 
 __all__ = ["RunCursor", "RunDetails", "RunFilter", "RunView", "WholeRun"]
 
-Tell = Callable[[dict[str, Any]], None]
-
 _PAGE = 1000
 _MAX_MESSAGE_CHARACTERS = 1_000_000
-_PERSON = RESERVED[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +48,13 @@ class RunDetails:
 
 async def get(database: Database, caller: Caller, *, run_id: UUID) -> WholeRun:
     """The run as it stands, with all of its items. Raises NotFound."""
-    async with database.reader() as reader, run_lists.one_moment(reader):
+    async with database.reader() as reader, reader.one_moment():
         return await _whole(reader, caller, run_id)
 
 
 async def details(database: Database, caller: Caller, *, run_id: UUID) -> RunDetails:
     """The same, with names and counts. Raises NotFound."""
-    async with database.reader() as reader, run_lists.one_moment(reader):
+    async with database.reader() as reader, reader.one_moment():
         whole = await _whole(reader, caller, run_id)
         run = whole.view.run
         name = await tenancy.user_name(reader, caller.tenant_id, user_id=run.created_by)
@@ -101,36 +97,93 @@ async def page(
 
 
 async def request_stop(database: Database, caller: Caller, *, run_id: UUID, tell: Tell) -> RunStatus:
-    """Ask a run to stop: its status, Stopped at once only where nobody had begun it. Raises NotFound, RunEnded."""
+    """Ask a run to stop: its status, Stopped at once only where nobody had begun it. What it waits for is closed (B13).
+
+    Raises NotFound, RunEnded.
+    """
+    channel = channel_of(caller)
     async with database.writer() as writer:
         status = await runs.request_stop(writer, caller.tenant_id, run_id=run_id, stopped_by=caller.user_name)
         if status is None:
             raise _ended(await _view(writer, caller, run_id), "cannot be stopped")
-    tell({"to": "run", "run": str(run_id)})
+        closed = await pending.stop(
+            writer, caller.tenant_id, run_id=run_id, by=caller.user_id, by_name=caller.user_name, channel=channel
+        )
+        detail = {"closed": [str(id_) for id_ in closed]} if closed else {}
+        await audit.note(
+            writer, caller, action="run.stop_requested", subject_kind="run", subject_id=run_id, detail=detail
+        )
+    if closed:
+        tell_of_answer(tell, caller.tenant_id, run_id=run_id, sequence=None)
+    else:
+        tell({"to": "run", "run": str(run_id)})
     return status
 
 
 async def post_message(
     database: Database, caller: Caller, *, run_id: UUID, message: str, new_id: NewId, tell: Tell
 ) -> StoredItem:
-    """Say something to a run at once, whatever it is doing. Raises NotFound, RunEnded, Conflict where no person may speak."""
+    """Say something to a run at once, whatever it is doing; while the person has the floor, it is their turn.
+
+    Raises NotFound, RunEnded, Conflict where no person may speak.
+    """
     if not 1 <= len(message) <= _MAX_MESSAGE_CHARACTERS:
         text = f"A message has 1 to {_MAX_MESSAGE_CHARACTERS:,} characters; write one."
         raise BadInput(text, (Fault("/message", text),))
     async with database.writer() as writer:
+        await pending.lock_run(writer, caller.tenant_id, run_id=run_id)
         view = await _view(writer, caller, run_id)
         if view.run.status in FINAL:
             raise _ended(view, "takes no more messages")
         resolved = await runs.resolved(writer, caller.tenant_id, run_id=run_id)
         _refuse_where_unwanted(resolved)
-        stored = await conversations.append_message(
-            writer, caller.tenant_id, run_id=run_id, item_id=new_id(), author=_author(caller, resolved), message=message,
+        author = author_of(caller, resolved)
+        turn = await _take_turn(writer, caller, run_id=run_id, message=message, author=author, new_id=new_id)
+        stored = turn or await conversations.append_message(
+            writer,
+            caller.tenant_id,
+            run_id=run_id,
+            item_id=new_id(),
+            author=author,
+            message=message,
             thread_id=MAIN_THREAD,
-        )  # fmt: skip
+        )
         if stored is None:
             raise _ended(await _view(writer, caller, run_id), "takes no more messages")
-    tell({"to": "watchers", "run": str(run_id), "sequence": stored.sequence})
+        if turn is None:
+            said = {"sequence": stored.sequence}
+            await audit.note(writer, caller, action="run.message", subject_kind="run", subject_id=run_id, detail=said)
+    if turn is not None:
+        tell_of_answer(tell, caller.tenant_id, run_id=run_id, sequence=stored.sequence)
+    else:
+        tell({"to": "watchers", "run": str(run_id), "sequence": stored.sequence})
     return stored
+
+
+async def _take_turn(
+    writer: Writer, caller: Caller, *, run_id: UUID, message: str, author: Author, new_id: NewId
+) -> StoredItem | None:
+    """The message as the person's turn; null if the floor is not the person's now. The run's row is locked."""
+    for found in await pending.open_ones(writer, caller.tenant_id, run_id=run_id):
+        if found.entry.pending.kind is not PendingKind.TURN or found.is_due:
+            continue
+        turn_id = found.entry.pending.pending_id
+        item = Item(new_id(), author, HumanMessage(message), TurnEnd(), turn_id)
+        answer = pending.Answer(
+            turn_id,
+            PendingOutcome.ANSWERED,
+            {"message": message},
+            caller.user_id,
+            caller.user_name,
+            channel_of(caller),
+            item,
+        )
+        settled = await pending.settle(writer, caller.tenant_id, run_id=run_id, answer=answer)
+        if settled is not None:
+            detail = {"pendingId": str(turn_id)}
+            await audit.note(writer, caller, action="turn.taken", subject_kind="run", subject_id=run_id, detail=detail)
+            return settled[1]
+    return None
 
 
 def _refuse_where_unwanted(resolved: ResolvedInteraction) -> None:
@@ -142,13 +195,6 @@ def _refuse_where_unwanted(resolved: ResolvedInteraction) -> None:
         )
     if settings.chat_mode is ChatMode.EXCLUDED:
         raise Conflict(f"People cannot write in this run: {title} has the chatMode '{ChatMode.EXCLUDED}'.")
-
-
-def _author(caller: Caller, resolved: ResolvedInteraction) -> Author:
-    """A person whose name a participant bears, or looks like bearing, speaks as the reserved `Human`."""
-    taken = {name_key(participant.name) for participant in resolved.participants} | {name_key(ORCHESTRATOR.name)}
-    name = _PERSON if name_key(caller.user_name) in taken else caller.user_name
-    return Author(AuthorKind.HUMAN, name, caller.user_id)
 
 
 async def _view(reader: Reader, caller: Caller, run_id: UUID) -> RunView:

@@ -16,7 +16,7 @@ from folkmoot.kernel.errors import BadInput, Fault, NotFound, NotYetBuilt
 from folkmoot.kernel.ids import NewId
 from folkmoot.services import references
 from folkmoot.services.closure import Closure, StartFields, Workbench
-from folkmoot.store import definitions, idempotency, runs, tenancy
+from folkmoot.store import audit, definitions, idempotency, runs, tenancy
 from folkmoot.store.database import Database, Reader, Writer
 from folkmoot.store.idempotency import Scope
 
@@ -28,12 +28,10 @@ Tell = Callable[[dict[str, Any]], None]
 _MAX_TAGS = 50
 _MAX_TAG_CHARACTERS = 200
 _MAX_KEY_CHARACTERS = 200
-_PEOPLE = "people's turns"
 _CONTEXT = "context, time, keys and cost"
 _MEMORY = "memory, web and knowledge"
 _KERNEL = "lanes, automations and retention"
 _PARTS = {
-    "durationHumanTimeout": _PEOPLE,
     "durationWarningToAi": _CONTEXT,
     "aiModelOverrides": _CONTEXT,
     "credentials": _CONTEXT,
@@ -84,6 +82,12 @@ async def _insert(
         resolved=resolved, response_json_schema=request.response_json_schema, tags=tuple(dict.fromkeys(request.tags)),
         priority=request.priority,
     )  # fmt: skip
+    detail = {
+        "namespace": resolved.namespace,
+        "name": resolved.interaction_name,
+        "version": resolved.interaction_version,
+    }
+    await audit.note(writer, caller, action="run.started", subject_kind="run", subject_id=run_id, detail=detail)
 
 
 async def _resolve(

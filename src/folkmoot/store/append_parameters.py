@@ -9,12 +9,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from folkmoot.domain.items import Item
-from folkmoot.store.codecs import DETAIL, USAGE, json_text, safe, write_body
+from folkmoot.domain.pending import Pending
+from folkmoot.store.codecs import DETAIL, USAGE, json_text, safe, safe_json, write_body
 from folkmoot.store.outcomes import Append
 
-_PARAMETERS = 19
+_PARAMETERS = 21
 _RUNS, _ITEMS, _BEGUN, _ENDED = range(4)
-TOOL_PARAMETERS = range(4, _PARAMETERS)  # what a batch without tool calls and voided model calls leaves empty
+_PENDING = 20
+TOOL_PARAMETERS = range(4, _PARAMETERS)  # what a batch without tool calls, voided model calls and pauses leaves empty
 
 
 def parameters(batch: Sequence[Append]) -> list[list[Any]]:
@@ -27,15 +29,18 @@ def parameters(batch: Sequence[Append]) -> list[list[Any]]:
             _add_model_calls(made, ord_, a)
         if a.calls_asked or a.calls_begun or a.calls_ended:
             _add_calls(made, ord_, a)
+        if a.pause is not None:
+            made[_PENDING].append(_pending(ord_, a.pause.pending))
     return made
 
 
 def _run(ord_: int, a: Append) -> tuple[Any, ...]:
-    claim, end, back = a.claim, a.end, a.hand_back
+    claim, end, back, pause = a.claim, a.end, a.hand_back, a.pause
     return (
         ord_, claim.tenant_id, claim.run_id, claim.number, claim.claim_id, a.signal_number, a.firm, len(a.items),
         end.status.value if end else None, back is not None, safe(end.output) if end and end.output is not None else None,
         safe(end.failure) if end and end.failure is not None else None, back.ready_in_seconds if back else None, a.driver_errors,
+        pause.status.value if pause else None, pause.pending.pending_id if pause else None,
     )  # fmt: skip
 
 
@@ -45,6 +50,10 @@ def _item(ord_: int, n: int, item: Item) -> tuple[Any, ...]:
         ord_, n, item.item_id, item.body.kind, author.kind.value, safe(author.name), author.id, item.thread_id, item.turn_id,
         item.model_call_id, write_body(item), DETAIL.write(item.detail) if item.detail is not None else None,
     )  # fmt: skip
+
+
+def _pending(ord_: int, pending: Pending) -> tuple[Any, ...]:
+    return (ord_, pending.pending_id, pending.kind.value, json_text(safe_json(pending.card)), pending.binding_hash)
 
 
 def _add_model_calls(made: list[list[Any]], ord_: int, a: Append) -> None:
@@ -65,13 +74,13 @@ def _add_calls(made: list[list[Any]], ord_: int, a: Append) -> None:
     # a call's own id is its idempotency key: the same at every attempt, never shared by two calls
     asked = [
         (
-            ord_, call.call_id, call.model_call_id, safe(call.operation), call.arguments_hash, str(call.call_id), call.closed_as,
+            ord_, call.call_id, call.model_call_id, safe(call.operation), call.operation_version, call.arguments_hash, str(call.call_id), call.closed_as,
         )
         for call in a.calls_asked
     ]  # fmt: skip
     _add_columns(made, 6, asked)
-    _add_columns(made, 13, [(ord_, call_id) for call_id in a.calls_begun])
-    _add_columns(made, 15, [(ord_, call.call_id, call.outcome, call.is_firm) for call in a.calls_ended])
+    _add_columns(made, 14, [(ord_, call_id) for call_id in a.calls_begun])
+    _add_columns(made, 16, [(ord_, call.call_id, call.outcome, call.is_firm) for call in a.calls_ended])
 
 
 def _add_columns(made: list[list[Any]], first: int, rows: Sequence[tuple[Any, ...]]) -> None:

@@ -27,6 +27,7 @@ from folkmoot.store.outcomes import (
     HandBack,
     ModelCallBegun,
     ModelCallEnded,
+    Pause,
 )
 
 _WHOLE: str = queries("appends").append.sql
@@ -51,6 +52,7 @@ __all__ = [
     "HandBack",
     "ModelCallBegun",
     "ModelCallEnded",
+    "Pause",
 ]
 
 

@@ -7,12 +7,14 @@ escape (`\\ud83d`). Deliberately absent: a third set of classes; these are TypeA
 from __future__ import annotations
 
 import json
+from functools import cached_property
 from typing import Annotated, Any, Generic, TypeVar, get_args
 
 from pydantic import Field, TypeAdapter
 from pydantic_core import PydanticSerializationError
 
 from folkmoot.domain import items
+from folkmoot.domain.connectors import McpConnectorVersion, OpenApiConnectorVersion
 from folkmoot.domain.definitions import (
     AgentVersion,
     AiModelVersion,
@@ -22,6 +24,7 @@ from folkmoot.domain.definitions import (
 )
 from folkmoot.domain.json_text import visible
 from folkmoot.domain.model_calls import Usage
+from folkmoot.domain.operations import Descriptor, OperationVersion
 
 T = TypeVar("T")
 
@@ -63,10 +66,14 @@ def _finite(value: Any) -> Any:
 
 
 class Codec(Generic[T]):
-    """Writes a value as JSON text for a jsonb column, and reads it back."""
+    """Writes a value as JSON text for a jsonb column, and reads it back. Made when it is first used: most commands use few."""
 
     def __init__(self, of: Any) -> None:
-        self._adapter: TypeAdapter[T] = TypeAdapter(of)
+        self._of = of
+
+    @cached_property
+    def _adapter(self) -> TypeAdapter[T]:
+        return TypeAdapter(self._of)
 
     def write(self, value: T) -> str:
         try:
@@ -83,10 +90,14 @@ BODIES: dict[str, Codec[Any]] = {body.kind: Codec(body) for body in get_args(ite
 DETAIL: Codec[items.Detail] = Codec(Annotated[items.Detail, Field(discriminator="type")])
 USAGE: Codec[Usage] = Codec(Usage)
 RESOLVED: Codec[ResolvedInteraction] = Codec(ResolvedInteraction)
+OPERATION_VERSION: Codec[OperationVersion] = Codec(OperationVersion)
+DESCRIPTOR: Codec[Descriptor] = Codec(Annotated[Descriptor, Field(discriminator="type")])
 VERSIONS: dict[DefinitionKind, Codec[Any]] = {
     DefinitionKind.AGENT: Codec(AgentVersion),
     DefinitionKind.AI_MODEL: Codec(AiModelVersion),
     DefinitionKind.INTERACTION: Codec(RoundRobinVersion),
+    DefinitionKind.MCP_CONNECTOR: Codec(McpConnectorVersion),
+    DefinitionKind.OPEN_API_CONNECTOR: Codec(OpenApiConnectorVersion),
 }
 
 

@@ -12,6 +12,8 @@ from uuid import UUID
 
 from folkmoot.domain.items import Author, HumanMessage, Item, StoredItem
 from folkmoot.domain.model_calls import FailureClass, ModelCallFact, Replay, Usage
+from folkmoot.domain.pending import Decision, PendingOutcome
+from folkmoot.domain.rights import Right, Role, rights_of
 from folkmoot.store.codecs import USAGE, json_value, read_item, safe, write_body
 from folkmoot.store.database import Reader, Writer, queries
 
@@ -38,27 +40,54 @@ async def items_between(reader: Reader, tenant_id: UUID, *, run_id: UUID, after:
     ]
 
 
-async def unsettled_model_calls(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> list[ModelCallFact]:
-    """Model calls that are under way (failure null) or failed."""
-    rows = [row async for row in _sql.unsettled_model_calls(reader.connection, tenant_id=tenant_id, run_id=run_id)]
-    return [
+@dataclass(frozen=True, slots=True)
+class NotedModelCalls:
+    """`unsettled`: calls under way (failure null) or failed. `replays`: what adapters need of those that were answered."""
+
+    unsettled: tuple[ModelCallFact, ...]
+    replays: dict[UUID, Replay]
+
+
+async def noted_model_calls(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> NotedModelCalls:
+    """What is to be known of a run's model calls beside its items."""
+    rows = [row async for row in _sql.noted_model_calls(reader.connection, tenant_id=tenant_id, run_id=run_id)]
+    unsettled = tuple(
         ModelCallFact(
             row["model_call_id"], row["step_key"], FailureClass(row["error_class"]) if row["error_class"] else None,
             row["error_message"] or "", row["not_before"],
         )
+        for row in rows if row["ended_at"] is None or row["error_class"]
+    )  # fmt: skip
+    replays = {
+        row["model_call_id"]: Replay(row["provider"], row["model"], json_value(row["replay"]))
         for row in rows
-    ]  # fmt: skip
+        if row["replay"] is not None
+    }
+    return NotedModelCalls(unsettled, replays)
 
 
-async def replays(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> dict[UUID, Replay]:
-    rows = [row async for row in _sql.replays(reader.connection, tenant_id=tenant_id, run_id=run_id)]
-    return {row["model_call_id"]: Replay(row["provider"], row["model"], json_value(row["replay"])) for row in rows}
+@dataclass(frozen=True, slots=True)
+class OpenCall:
+    """A call without a result. `decision`: a person's word on it, if it is gated and decided."""
+
+    has_begun: bool
+    decision: Decision | None = None
 
 
-async def open_calls(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> dict[str, bool]:
-    """Our ids of the calls without a result, and whether each had begun."""
+async def open_calls(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> dict[str, OpenCall]:
+    """The calls without a result, by our ids."""
     rows = [row async for row in _sql.open_calls(reader.connection, tenant_id=tenant_id, run_id=run_id)]
-    return {str(row["call_id"]): row["begun_at"] is not None for row in rows}
+    return {str(row["call_id"]): OpenCall(row["begun_at"] is not None, _decision(row)) for row in rows}
+
+
+def _decision(row: Any) -> Decision | None:
+    if row["outcome"] is None:
+        return None
+    may = rights_of(Role(row["role"]), None) if row["role"] is not None and row["removed_at"] is None else frozenset()
+    is_approved = row["outcome"] == PendingOutcome.APPROVED
+    return Decision(
+        is_approved, row["answered_by_name"], row["binding_hash"], row["reason"], is_void=Right.APPROVE not in may
+    )
 
 
 async def append_message(

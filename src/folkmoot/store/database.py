@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import cache
 from importlib.resources import files
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,7 +22,12 @@ from folkmoot.kernel.errors import DatabaseFault, Unreachable
 
 CHANNEL = "folkmoot"
 OLDEST_SERVER = 160000  # PostgreSQL 16
+WALL_ROLE = "folkmoot_api"  # migration 0005 makes it
 _MIGRATION_LOCK = 0x666F6C6B
+# Whether requests can be served behind the tenants' walls: they stand, and this user may take their role on.
+_HAS_WALLS = f"""
+select exists (select from pg_roles where rolname = '{WALL_ROLE}' and pg_has_role(oid, 'set'))
+    and exists (select from pg_policies where schemaname = current_schema() and tablename = 'tenant' and policyname = 'tenant_wall')"""
 _NOTIFY_BYTES = 7000
 OUTAGES = (
     OSError,
@@ -41,6 +47,7 @@ FAILURES = (*OUTAGES, asyncpg.PostgresError)  # whatever a database may do to a 
 Connection = Any  # an asyncpg connection, from the pool or alone
 
 
+@cache
 def queries(noun: str) -> Any:
     """The named statements of `noun.sql`, each a coroutine function that takes a connection and its parameters by name."""
     text = files("folkmoot.store").joinpath(f"sql/{noun}.sql").read_text(encoding="utf-8")
@@ -56,6 +63,24 @@ class Reader:
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
+
+    @asynccontextmanager
+    async def one_moment(self) -> AsyncIterator[None]:
+        """All that is read inside is as it was at one moment."""
+        async with self.connection.transaction(isolation="repeatable_read", readonly=True):
+            yield
+
+    @asynccontextmanager
+    async def planned_anew(self) -> AsyncIterator[None]:
+        """For a statement that serves every filter of a list: one plan for all of them at once could use no index."""
+        async with self.one_moment():
+            await self.connection.execute("set local plan_cache_mode = force_custom_plan")
+            yield
+
+    @asynccontextmanager
+    async def outside_the_wall(self) -> AsyncIterator[None]:
+        """For a statement that finds keys, and no more, by what PostgreSQL uses no index for behind a wall (ADR 0020)."""
+        yield
 
 
 class Writer(Reader):
@@ -92,9 +117,10 @@ async def reaching(dsn: str) -> AsyncIterator[None]:
 class Database:
     """A pool of connections to one database. `open` checks the server's version; it does not migrate."""
 
-    def __init__(self, dsn: str, pool: asyncpg.Pool) -> None:
+    def __init__(self, dsn: str, pool: asyncpg.Pool, *, has_walls: bool) -> None:
         self.dsn = dsn
         self.pool = pool
+        self.has_walls = has_walls
 
     @staticmethod
     async def open(dsn: str, *, connections: int = 8) -> Database:
@@ -102,12 +128,13 @@ class Database:
             pool = await asyncpg.create_pool(dsn, min_size=1, max_size=connections, command_timeout=60, reset=_keep)
         async with pool.acquire() as connection:
             version = int(await connection.fetchval("show server_version_num"))
+            has_walls = version >= OLDEST_SERVER and await connection.fetchval(_HAS_WALLS)
         if version < OLDEST_SERVER:
             await pool.close()
             raise DatabaseFault(
                 f"The server at {where(dsn)} is PostgreSQL {version // 10000}; Folkmoot needs 16 or later."
             )
-        return Database(dsn, pool)
+        return Database(dsn, pool, has_walls=has_walls)
 
     async def close(self) -> None:
         with suppress(asyncio.TimeoutError):
@@ -181,6 +208,8 @@ async def upgrade(database: Database) -> list[str]:
                 await writer.connection.execute(text)
                 await writer.connection.execute("insert into schema_migration values ($1, clock_timestamp())", name)
                 new.append(name)
+        has_walls = await writer.connection.fetchval("select folkmoot_raise_walls()")
+    database.has_walls = has_walls
     return new
 
 

@@ -23,6 +23,7 @@ class Outcome(StrEnum):
     CREATED = "created"
     CHANGED = "changed"
     UNCHANGED = "unchanged"
+    DELETED = "deleted"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from folkmoot.domain.items import Item
 from folkmoot.domain.model_calls import Usage
+from folkmoot.domain.pending import Pending
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.runs import Claim
 
@@ -46,6 +47,7 @@ class CallAsked:
     call_id: UUID
     model_call_id: UUID | None
     operation: str
+    operation_version: int
     arguments_hash: bytes
     closed_as: str | None = None  # the outcome, where the soft part of the same append closes it
 
@@ -67,6 +69,14 @@ class End:
 
 
 @dataclass(frozen=True, slots=True)
+class Pause:
+    """The run waits for a person, and holds no worker. `status`: the waiting one."""
+
+    status: RunStatus
+    pending: Pending
+
+
+@dataclass(frozen=True, slots=True)
 class HandBack:
     """Gives the run back to be claimed again after `ready_in_seconds`."""
 
@@ -82,6 +92,7 @@ class Append:
     items: Sequence[Item] = ()
     firm: int = 0
     end: End | None = None
+    pause: Pause | None = None
     hand_back: HandBack | None = None
     driver_errors: int | None = None
     model_calls_begun: Sequence[ModelCallBegun] = ()

@@ -5,17 +5,17 @@ Keyset pages: a page costs the same wherever it begins. Deliberately absent: con
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from folkmoot.domain.inbox import PendingEntry
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.runs import Run
 from folkmoot.store.codecs import json_value, safe
 from folkmoot.store.database import Reader, queries
+from folkmoot.store.pending import read_entry
 from folkmoot.store.runs import read_run
 
 _sql: Any = queries("runs")
@@ -23,12 +23,13 @@ _sql: Any = queries("runs")
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """A run beside what was given at its start. `now`: the database's time at which this held."""
+    """A run beside what was given at its start. `now`: the database's time at which this held. `pending`: what it waits for."""
 
     run: Run
     now: datetime
     inputs: tuple[tuple[str, str], ...]
     disabled_tools: tuple[str, ...]
+    pending: PendingEntry | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +55,6 @@ class RunCursor:
     run_id: UUID
 
 
-@asynccontextmanager
-async def one_moment(reader: Reader) -> AsyncIterator[None]:
-    """All that is read inside is as it was at one moment."""
-    async with reader.connection.transaction(isolation="repeatable_read", readonly=True):
-        yield
-
-
 async def get(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> RunView | None:
     row = await _sql.view(reader.connection, tenant_id=tenant_id, run_id=run_id)
     return _view(row) if row is not None else None
@@ -70,10 +64,20 @@ async def page(
     reader: Reader, tenant_id: UUID, *, wanted: RunFilter, after: RunCursor | None, limit: int
 ) -> list[RunView]:
     """Runs under a filter, the newest first, those after the cursor."""
-    async with reader.connection.transaction(readonly=True):
-        # The same statement serves every filter: a plan for all of them at once could use no index.
-        await reader.connection.execute("set local plan_cache_mode = force_custom_plan")
-        return [_view(row) async for row in _sql.page(reader.connection, **parameters(tenant_id, wanted, after, limit))]
+    async with reader.planned_anew():
+        values = parameters(tenant_id, wanted, after, limit)
+        if is_found_outside(wanted):
+            async with reader.outside_the_wall():
+                ids = [row["run_id"] async for row in _sql.page_ids(reader.connection, **values)]
+        else:
+            ids = [row["run_id"] async for row in _sql.page_ids(reader.connection, **values)]
+        return [_view(row) async for row in _sql.views(reader.connection, tenant_id=tenant_id, run_ids=ids)]
+
+
+def is_found_outside(wanted: RunFilter) -> bool:
+    """Whether an index serves the filter only outside of the wall: equal enums, tags and words are compared by functions that
+    PostgreSQL does not take for leakproof."""
+    return not (wanted.status is wanted.tag is wanted.text is None)
 
 
 def parameters(tenant_id: UUID, wanted: RunFilter, after: RunCursor | None, limit: int) -> dict[str, Any]:
@@ -109,4 +113,8 @@ async def tree_counts(reader: Reader, tenant_id: UUID, *, root: UUID) -> TreeCou
 def _view(row: Any) -> RunView:
     inputs = tuple((name, value) for name, value in json_value(row["inputs"] or "[]"))
     disabled = tuple(json_value(row["disabled_tools"] or "[]"))
-    return RunView(read_run(row), row["now"], inputs, disabled)
+    entry = None
+    if row["x_pending_id"] is not None:
+        columns = {name.removeprefix("x_"): value for name, value in row.items() if name.startswith("x_")}
+        entry = read_entry({**columns, "run_id": row["run_id"]})
+    return RunView(read_run(row), row["now"], inputs, disabled, entry)

@@ -29,7 +29,7 @@ async def insert(
     await _sql.insert_run(
         writer.connection, tenant_id=tenant_id, run_id=run_id, namespace_id=namespace_id, definition_id=resolved.interaction_id,
         definition_version=resolved.interaction_version, created_by=created_by, state_version=STATE_VERSION,
-        duration_auto_termination=resolved.duration_auto_termination, response_json_schema=response_json_schema and safe(response_json_schema),
+        duration_auto_termination=resolved.duration_auto_termination, duration_human_timeout=resolved.duration_human_timeout, response_json_schema=response_json_schema and safe(response_json_schema),
         tags=[safe(tag) for tag in tags], search=safe(words[:_SEARCHED_CHARACTERS]), priority=priority,
     )  # fmt: skip
     await _sql.insert_resolved(writer.connection, tenant_id=tenant_id, run_id=run_id, body=RESOLVED.write(resolved))
@@ -55,6 +55,7 @@ async def claim(
             ClaimedRun(
                 Claim(row["tenant_id"], row["run_id"], row["claim_number"], row["claim_id"]), row["signal_number"], row["last_sequence"],
                 row["deadline_at"], row["is_suspect"], row["now"],
+                RunStatus(row["before_timeout_status"]) if row["before_timeout_status"] else None,
             ),
             row["stopped_by"],
             row["driver_errors"],
@@ -87,6 +88,11 @@ async def held(reader: Reader, worker_id: UUID) -> list[tuple[Claim, int]]:
 async def overdue(writer: Writer) -> list[UUID]:
     """Raises the signal of runs at work past their time limit; returns them."""
     return [row["run_id"] async for row in _sql.overdue(writer.connection)]
+
+
+async def expire(writer: Writer) -> list[tuple[UUID, UUID]]:
+    """Wakes the runs whose person let the time run out, with nothing left to answer; returns them with their tenants."""
+    return [(row["tenant_id"], row["run_id"]) async for row in _sql.expire(writer.connection)]
 
 
 async def request_stop(writer: Writer, tenant_id: UUID, *, run_id: UUID, stopped_by: str) -> RunStatus | None:
@@ -126,4 +132,6 @@ def read_run(row: Any) -> Run:
         output=row["output"], failure_details=row["failure_details"], last_sequence=row["last_sequence"], tree_root_id=row["tree_root_id"],
         parent_id=row["parent_id"], parent_type=ProcessType(row["parent_kind"]) if row["parent_kind"] else None,
         duration_auto_termination=row["duration_auto_termination"], response_json_schema=row["response_json_schema"], tags=tuple(row["tags"]),
+        pending_id=row["pending_id"],
+        before_timeout_status=RunStatus(row["before_timeout_status"]) if row["before_timeout_status"] else None,
     )  # fmt: skip

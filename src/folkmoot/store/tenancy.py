@@ -1,19 +1,20 @@
-"""Tenants, users, API keys and namespaces.
+"""Tenants, API keys and namespaces.
 
 A key is found by its hash before the tenant is known; everything else names its tenant. Deliberately absent: a key's text,
-which leaves `create_key` once and is kept nowhere.
+which leaves `create_key` once and is kept nowhere; and users, who have a module of their own.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from folkmoot.domain.rights import Right, Role, rights_of
 from folkmoot.domain.tenancy import DEFAULT_NAMESPACE, DEFAULT_TENANT, OWNER, ApiKey, Caller, Namespace
 from folkmoot.kernel.ids import NewId
 from folkmoot.store.codecs import safe
@@ -36,7 +37,9 @@ async def ensure_default(writer: Writer, *, new_id: NewId, random_bytes: RandomB
     if await _sql.insert_tenant(writer.connection, tenant_id=tenant_id, name=DEFAULT_TENANT) is None:
         return None
     owner = Caller(tenant_id, new_id(), OWNER)
-    await _sql.insert_user(writer.connection, tenant_id=tenant_id, user_id=owner.user_id, name=OWNER, is_owner=True)
+    await _sql.insert_user(
+        writer.connection, tenant_id=tenant_id, user_id=owner.user_id, name=OWNER, role=Role.OWNER, created_by=owner.user_id
+    )  # fmt: skip
     await get_or_create_namespace(writer, tenant_id, name=DEFAULT_NAMESPACE, new_id=new_id)
     _, text = await create_key(writer, owner, name="first", expires_at=None, key_id=new_id(), random_bytes=random_bytes)
     return text
@@ -54,28 +57,32 @@ async def user_name(reader: Reader, tenant_id: UUID, *, user_id: UUID) -> str | 
 
 
 async def create_key(
-    writer: Writer, caller: Caller, *, name: str, expires_at: datetime | None, key_id: UUID, random_bytes: RandomBytes
-) -> tuple[ApiKey, str]:
-    """A new key of the caller's, and its text, which can never be had again."""
+    writer: Writer, caller: Caller, *, name: str, expires_at: datetime | None, key_id: UUID, random_bytes: RandomBytes,
+    user_id: UUID | None = None, scopes: Sequence[str] | None = None,
+) -> tuple[ApiKey, str]:  # fmt: skip
+    """A new key of the caller's, or of the user `user_id`, and its text, which can never be had again."""
     text = _MARK + base64.urlsafe_b64encode(random_bytes(_KEY_BYTES)).rstrip(b"=").decode("ascii")
     row = await _sql.insert_key(
         writer.connection,
         tenant_id=caller.tenant_id,
         key_id=key_id,
-        user_id=caller.user_id,
+        user_id=user_id or caller.user_id,
         name=safe(name),
         prefix=text[:_PREFIX_CHARACTERS],
         hash=_hash(text),
+        created_by=caller.user_id,
         expires_at=expires_at,
+        scopes=list(scopes) if scopes is not None else None,
     )
-    return ApiKey(*row.values()), text
+    return _key(row), text
 
 
 @dataclass(frozen=True, slots=True)
 class FoundKey:
-    """`is_use_unnoted`: a minute or more has passed since its last use was noted."""
+    """`is_removed`: its user was. `is_use_unnoted`: a minute or more has passed since its last use was noted."""
 
     caller: Caller
+    is_removed: bool
     is_revoked: bool
     is_expired: bool
     is_use_unnoted: bool
@@ -86,8 +93,17 @@ async def find_key(reader: Reader, *, text: str) -> FoundKey | None:
     row = await _sql.key_of_hash(reader.connection, hash=_hash(text))
     if row is None:
         return None
-    caller = Caller(row["tenant_id"], row["user_id"], row["user_name"], row["key_id"])
-    return FoundKey(caller, row["is_revoked"], row["is_expired"], row["is_use_unnoted"])
+    role = Role(row["role"])
+    caller = Caller(
+        row["tenant_id"], row["user_id"], row["user_name"], row["key_id"], role, rights_of(role, row["scopes"])
+    )
+    return FoundKey(caller, row["is_removed"], row["is_revoked"], row["is_expired"], row["is_use_unnoted"])
+
+
+async def rights_now(reader: Reader, tenant_id: UUID, *, key_id: UUID) -> frozenset[Right]:
+    """What a key may now: nothing once it was revoked or has expired, or its user was removed."""
+    row = await _sql.standing(reader.connection, tenant_id=tenant_id, key_id=key_id)
+    return rights_of(Role(row["role"]), row["scopes"]) if row is not None else frozenset()
 
 
 async def note_use(writer: Writer, tenant_id: UUID, *, key_id: UUID) -> None:
@@ -95,16 +111,23 @@ async def note_use(writer: Writer, tenant_id: UUID, *, key_id: UUID) -> None:
     await _sql.note_use(writer.connection, tenant_id=tenant_id, key_id=key_id)
 
 
-async def keys(reader: Reader, tenant_id: UUID, *, after: UUID | None, limit: int) -> list[ApiKey]:
-    """Keys from the oldest on, revoked ones too; those after the key `after`."""
-    rows = _sql.keys(reader.connection, tenant_id=tenant_id, after=after or UUID(int=0), limit=limit)
-    return [ApiKey(*row.values()) async for row in rows]
+async def keys(
+    reader: Reader, tenant_id: UUID, *, after: UUID | None, limit: int, user_id: UUID | None = None
+) -> list[ApiKey]:
+    """Keys from the oldest on, revoked ones too; those after the key `after`. `user_id`: of this user only."""
+    rows = _sql.keys(reader.connection, tenant_id=tenant_id, after=after or UUID(int=0), user_id=user_id, limit=limit)
+    return [_key(row) async for row in rows]
+
+
+async def key(reader: Reader, tenant_id: UUID, *, key_id: UUID) -> ApiKey | None:
+    row = await _sql.key_by_id(reader.connection, tenant_id=tenant_id, key_id=key_id)
+    return _key(row) if row is not None else None
 
 
 async def revoke_key(writer: Writer, tenant_id: UUID, *, key_id: UUID) -> ApiKey | None:
     """The key, revoked now or before; null if the tenant has no such key."""
     row = await _sql.revoke(writer.connection, tenant_id=tenant_id, key_id=key_id)
-    return ApiKey(*row.values()) if row is not None else None
+    return _key(row) if row is not None else None
 
 
 async def find_namespace(reader: Reader, tenant_id: UUID, *, name: str) -> Namespace | None:
@@ -132,6 +155,11 @@ async def now(reader: Reader) -> datetime:
     """The time by the database's clock, which alone decides what has expired."""
     moment: datetime = await _sql.now(reader.connection)
     return moment
+
+
+def _key(row: Any) -> ApiKey:
+    scopes = row["scopes"]
+    return ApiKey(**{**dict(row.items()), "scopes": tuple(scopes) if scopes is not None else None})
 
 
 def _hash(text: str) -> bytes:

@@ -22,8 +22,9 @@ from importlib.metadata import entry_points
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from folkmoot.domain.calls import CallResult, FunctionTool
+from folkmoot.domain.calls import CallResult, Tool
 from folkmoot.domain.checking import PROTOCOL_TOOLS
+from folkmoot.domain.operations import ApprovalMode
 from folkmoot.domain.schemas import parse_arguments, visible
 from folkmoot.kernel.errors import NotFound
 from folkmoot.tools.results import TooLarge, Unwritable, failure_text, text_of
@@ -47,6 +48,7 @@ class _Traits:
     is_terminal: bool = False
     limit_seconds: float = 60.0
     limit_bytes: int = 262_144
+    is_gated: bool = False
 
 
 def function_tool(
@@ -56,17 +58,21 @@ def function_tool(
     is_terminal: bool = False,
     limit_seconds: float = 60.0,
     limit_bytes: int = 262_144,
+    approval_mode: ApprovalMode | str = ApprovalMode.NEVER,
 ) -> Callable[[_F], _F]:
     """Mark a function with what is known of it; it stays callable as it was. Without a mark the cautious defaults hold.
 
     `is_idempotent`: the same call with the same idempotency key has its effect once. `is_read_only`: it changes nothing.
     `is_terminal`: its success ends the participant's turn. `limit_bytes` is of the result's text in UTF-8.
+    `approval_mode`: `Never`, `Always`, or `Destructive`: a person approves each call, of a function that is not read-only.
     """
     if not 0 < limit_seconds < math.inf:
         raise ValueError("limit_seconds must be a number of seconds above 0.")
     if limit_bytes < 1:
         raise ValueError("limit_bytes must be a number of bytes of at least 1.")
-    traits = _Traits(is_idempotent, is_read_only, is_terminal, limit_seconds, limit_bytes)
+    mode = ApprovalMode(approval_mode)
+    is_gated = mode is ApprovalMode.ALWAYS or (mode is ApprovalMode.DESTRUCTIVE and not is_read_only)
+    traits = _Traits(is_idempotent, is_read_only, is_terminal, limit_seconds, limit_bytes, is_gated)
 
     def mark(function: _F) -> _F:
         setattr(function, _ATTRIBUTE, traits)
@@ -117,19 +123,20 @@ class FunctionTools:
     def names(self) -> tuple[str, ...]:
         return tuple(sorted(self._functions))
 
-    def offered(self, name: str) -> FunctionTool:
+    def offered(self, name: str) -> Tool:
         """What a model is told of the function, to be pinned by a start. Raises NotFound with the reason."""
         function = self._functions.get(name)
         if function is None:
             raise NotFound(self._missing(name))
         traits = function.traits
-        return FunctionTool(
+        return Tool(
             name=name,
             description=function.signature.description,
             parameters=function.signature.parameters,
             is_idempotent=traits.is_idempotent,
             is_read_only=traits.is_read_only,
             is_terminal=traits.is_terminal,
+            is_gated=traits.is_gated,
             limit_seconds=traits.limit_seconds,
             limit_bytes=traits.limit_bytes,
         )

@@ -1,6 +1,7 @@
 """The data of the event stream's events, beside items. Each is a snapshot, but for `delta`, which is a piece of text."""
 
 from folkmoot.wire.formats import Datetime, ResponseShape
+from folkmoot.wire.pending import PendingWork
 from folkmoot.wire.runs.accounts import InteractionProcessTokenUsage
 from folkmoot.wire.runs.progress import InteractionProcessStatus
 
@@ -22,6 +23,12 @@ class StatusEvent(ResponseShape):
     status: InteractionProcessStatus
     hostname: str | None
     date_runner_claimed: Datetime | None
+
+
+class ApprovalEvent(ResponseShape):
+    """What the run waits for a person about, of any kind; null: nothing any more."""
+
+    waits_for: PendingWork | None
 
 
 class UsageEvent(ResponseShape):

@@ -69,3 +69,17 @@ def break_down(context: CallContext) -> str:
     _log("break_down", context)
     os.kill(os.getpid(), signal.SIGKILL)
     return "never"
+
+
+@function_tool(approval_mode="Always")
+def sign(text: str, context: CallContext) -> str:
+    """Sign, once a person has approved it."""
+    _log("sign", context, text=text)
+    return f"signed {text}"
+
+
+@function_tool(is_read_only=True, limit_bytes=1_000_000)
+def dump(context: CallContext) -> str:
+    """More than a conversation carries."""
+    _log("dump", context)
+    return "a long line of text\n" * 5000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from folkmoot.api.mapping import looms
+from folkmoot.api.mapping import bindings, looms
 from folkmoot.api.mapping.references import reference, refuse, shown
 from folkmoot.api.mapping.resources import definition_fields, kept, version_fields
 from folkmoot.domain.definitions import AgentVersion, StoredVersion
@@ -12,7 +12,7 @@ from folkmoot.domain.model_calls import Sampling
 from folkmoot.kernel.errors import Fault
 from folkmoot.wire import definitions as wire
 
-_LATER = ("external_operations_mcp", "external_operations_open_api", "web_access", "loom_id", "loom")
+_LATER = ("web_access", "loom_id", "loom")
 
 
 def version_of(request: wire.AgentVersionRequest) -> AgentVersion:
@@ -29,6 +29,10 @@ def version_of(request: wire.AgentVersionRequest) -> AgentVersion:
             max_tokens=request.settings.max_tokens,
         ),
         function_tools=request.function_tools,
+        external_operations_mcp=bindings.bindings_of(request.external_operations_mcp, "/externalOperationsMcp", faults),
+        external_operations_open_api=bindings.bindings_of(
+            request.external_operations_open_api, "/externalOperationsOpenApi", faults
+        ),
         later=kept(request, _LATER),
     )
     refuse(faults)
@@ -51,8 +55,8 @@ def version(stored: StoredVersion) -> wire.AgentVersion:
             max_tokens=body.settings.max_tokens,
         ),
         function_tools=body.function_tools,
-        external_operations_mcp=later.get("externalOperationsMcp", ()),
-        external_operations_open_api=later.get("externalOperationsOpenApi", ()),
+        external_operations_mcp=bindings.mcp_bindings(body.external_operations_mcp),
+        external_operations_open_api=bindings.open_api_bindings(body.external_operations_open_api),
         web_access=later.get("webAccess"),
         loom_id=later.get("loomId"),
         loom=looms.shown(later.get("loom")),

@@ -12,6 +12,9 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
+from folkmoot.domain.audit import AuditCursor
+from folkmoot.domain.inbox import InboxCursor
+from folkmoot.domain.webhooks import MessageCursor
 from folkmoot.kernel.errors import BadInput, Fault
 from folkmoot.services.runs import RunCursor
 
@@ -24,6 +27,39 @@ def run_cursor(cursor: RunCursor) -> str:
 
 def read_run_cursor(text: str | None) -> RunCursor | None:
     return _read(text, lambda parts: RunCursor(_moment(parts[0]), UUID(parts[1])))
+
+
+def inbox_cursor(cursor: InboxCursor) -> str:
+    return _written([cursor.asked_at.isoformat(), str(cursor.pending_id)])
+
+
+def read_inbox_cursor(text: str | None) -> InboxCursor | None:
+    return _read(text, lambda parts: InboxCursor(_moment(parts[0]), UUID(parts[1])))
+
+
+def audit_cursor(cursor: AuditCursor) -> str:
+    return _written([cursor.at.isoformat(), str(cursor.audit_id)])
+
+
+def read_audit_cursor(text: str | None) -> AuditCursor | None:
+    return _read(text, lambda parts: AuditCursor(_moment(parts[0]), UUID(parts[1])))
+
+
+def message_cursor(cursor: MessageCursor) -> str:
+    return _written([cursor.created_at.isoformat(), str(cursor.message_id)])
+
+
+def read_message_cursor(text: str | None) -> MessageCursor | None:
+    return _read(text, lambda parts: MessageCursor(_moment(parts[0]), UUID(parts[1])))
+
+
+def feed_cursor(moment: datetime) -> str:
+    return _written([moment.isoformat()])
+
+
+def read_feed_cursor(text: str | None) -> datetime | None:
+    """The moment up to which the reader of a feed knows everything."""
+    return _read(text, lambda parts: _moment(parts[0]))
 
 
 def name_cursor(name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from folkmoot.api.mapping import contexts, looms
+from folkmoot.api.mapping import bindings, contexts, looms
 from folkmoot.api.mapping.references import reference, refuse, shown
 from folkmoot.api.mapping.resources import definition_fields, kept, version_fields
 from folkmoot.domain.definitions import (
@@ -23,15 +23,11 @@ from folkmoot.kernel.errors import Fault
 from folkmoot.wire import definitions as wire
 
 _LATER = (
-    "external_operations_mcp",
-    "external_operations_open_api",
-    "inputs_connector_authentication_secret",
-    "inputs_connector_binding",
     "loom",
     "swarm",
     "credential_stack",
 )
-_LATER_OF_BINDING = ("external_operations_mcp", "external_operations_open_api", "loom_id", "web_access")
+_LATER_OF_BINDING = ("loom_id", "web_access")
 # Same name, same meaning, same type on both sides.
 _SAME = (
     "is_no_action_allowed",
@@ -54,15 +50,16 @@ def version_of(request: wire.RoundRobinInteractionVersionRequest) -> RoundRobinV
     faults: list[Fault] = []
     made = RoundRobinVersion(
         **{name: getattr(request, name) for name in _SAME},
-        agents=tuple(
-            AgentBinding(
-                reference(binding.agent, f"/agents/{index}/agent", faults),
-                binding.name,
-                kept(binding, _LATER_OF_BINDING),
-            )
-            for index, binding in enumerate(request.agents)
-        ),
+        agents=tuple(_binding_of(binding, f"/agents/{index}", faults) for index, binding in enumerate(request.agents)),
         human_settings=_people_of(request.human_settings),
+        external_operations_mcp=bindings.bindings_of(request.external_operations_mcp, "/externalOperationsMcp", faults),
+        external_operations_open_api=bindings.bindings_of(
+            request.external_operations_open_api, "/externalOperationsOpenApi", faults
+        ),
+        inputs_connector_authentication_secret=bindings.secret_inputs_of(
+            request.inputs_connector_authentication_secret, faults
+        ),
+        inputs_connector_binding=bindings.binding_inputs_of(request.inputs_connector_binding, faults),
         inputs_prompt=tuple(
             PromptInput(DataType(item.data_type), item.name, item.description, item.is_required)
             for item in request.inputs_prompt
@@ -88,10 +85,10 @@ def version(stored: StoredVersion) -> wire.RoundRobinInteractionVersion:
         **{name: getattr(body, name) for name in _SAME},
         agents=tuple(_binding(binding) for binding in body.agents),
         human_settings=_people(body.human_settings),
-        external_operations_mcp=later.get("externalOperationsMcp", ()),
-        external_operations_open_api=later.get("externalOperationsOpenApi", ()),
-        inputs_connector_authentication_secret=later.get("inputsConnectorAuthenticationSecret", ()),
-        inputs_connector_binding=later.get("inputsConnectorBinding", ()),
+        external_operations_mcp=bindings.mcp_bindings(body.external_operations_mcp),
+        external_operations_open_api=bindings.open_api_bindings(body.external_operations_open_api),
+        inputs_connector_authentication_secret=bindings.secret_inputs(body.inputs_connector_authentication_secret),
+        inputs_connector_binding=bindings.binding_inputs(body.inputs_connector_binding),
         inputs_prompt=tuple(
             wire.PromptInput(
                 data_type=wire.PromptInputType(item.data_type),
@@ -132,13 +129,23 @@ def _people(settings: HumanSettings | None) -> wire.RoundRobinInteractionHumanSe
     )
 
 
+def _binding_of(request: wire.InteractionAgentBindingRequest, pointer: str, faults: list[Fault]) -> AgentBinding:
+    return AgentBinding(
+        reference(request.agent, f"{pointer}/agent", faults),
+        request.name,
+        bindings.bindings_of(request.external_operations_mcp, f"{pointer}/externalOperationsMcp", faults),
+        bindings.bindings_of(request.external_operations_open_api, f"{pointer}/externalOperationsOpenApi", faults),
+        kept(request, _LATER_OF_BINDING),
+    )
+
+
 def _binding(binding: AgentBinding) -> wire.InteractionAgentBinding:
     later = binding.later
     return wire.InteractionAgentBinding(
         name=binding.name,
         agent=shown(binding.agent),
-        external_operations_mcp=later.get("externalOperationsMcp", ()),
-        external_operations_open_api=later.get("externalOperationsOpenApi", ()),
+        external_operations_mcp=bindings.mcp_bindings(binding.external_operations_mcp),
+        external_operations_open_api=bindings.open_api_bindings(binding.external_operations_open_api),
         loom_id=later.get("loomId"),
         web_access=later.get("webAccess"),
     )

@@ -11,8 +11,10 @@ from typing import Any
 from uuid import UUID
 
 from folkmoot.api.mapping.items import context
+from folkmoot.api.mapping.pending import LISTED_CHARACTERS, deferred_tool_calls, pending_approval
 from folkmoot.domain.definitions import ResolvedInteraction
 from folkmoot.domain.items import Floor, StoredItem
+from folkmoot.domain.pending import PendingKind
 from folkmoot.domain.run_status import FINAL, RunStatus
 from folkmoot.domain.runs import Run
 from folkmoot.services.runs import RunDetails, RunView, WholeRun
@@ -48,13 +50,13 @@ def process_with_details(details: RunDetails) -> wire.InteractionProcessWithDeta
         automation_name=None,
         cost=None,
         tree_counts=wire.ProcessTreeCounts(total=tree.total, active=tree.active, ended=tree.total - tree.active),
-        gated_tools=(),
+        gated_tools=_gated(details.whole.resolved),
     )
 
 
 def row(view: RunView) -> wire.InteractionProcess:
     """A row of a list: its conversation and usage are empty (B63)."""
-    return wire.InteractionProcess(**_fields(view), context=context(()), token_usage=())
+    return wire.InteractionProcess(**_fields(view, limit=LISTED_CHARACTERS), context=context(()), token_usage=())
 
 
 def execution_time(view: RunView) -> timedelta:
@@ -134,12 +136,36 @@ def _whole_fields(whole: WholeRun) -> dict[str, Any]:
     }
 
 
+def _gated(resolved: ResolvedInteraction) -> tuple[wire.GatedTool, ...]:
+    return tuple(
+        wire.GatedTool(agent_name=participant.name, function_name=tool.name)
+        for participant in resolved.participants
+        for tool in participant.tools
+        if tool.is_gated and tool.name not in resolved.disabled_tools
+    )
+
+
 def _agents(resolved: ResolvedInteraction) -> dict[str, UUID]:
     return {participant.name: participant.agent_id for participant in resolved.participants}
 
 
-def _fields(view: RunView) -> dict[str, Any]:
-    """Every field but the two that grow."""
+def _approval(view: RunView, *, limit: int | None) -> dict[str, Any]:
+    """The gated call that the run waits for, and those behind it: null unless it does."""
+    entry = view.pending
+    if (
+        view.run.status is not RunStatus.PENDING_APPROVAL
+        or entry is None
+        or entry.pending.kind is not PendingKind.APPROVAL
+    ):
+        return {"pending_approval": None, "deferred_tool_calls": None}
+    return {
+        "pending_approval": pending_approval(entry, limit=limit),
+        "deferred_tool_calls": deferred_tool_calls(entry.pending.card, limit=limit),
+    }
+
+
+def _fields(view: RunView, *, limit: int | None = None) -> dict[str, Any]:
+    """Every field but the two that grow. `limit`: how many characters of a pending call's texts are shown; null for all."""
     run = view.run
     return {
         "id": run.run_id,
@@ -165,6 +191,10 @@ def _fields(view: RunView) -> dict[str, Any]:
         "disabled_tools": view.disabled_tools or None,
         "duration_auto_termination": run.duration_auto_termination,
         "retention_lease_active": False,
+        "before_timeout_status": wire.InteractionProcessStatus(run.before_timeout_status)
+        if run.before_timeout_status
+        else None,
+        **_approval(view, limit=limit),
         **_OF_LATER_PARTS,
     }
 
@@ -181,9 +211,6 @@ _OF_LATER_PARTS: dict[str, Any] = {
             "retention_lease_applied_by_user_name",
             "retention_lease_note",
             "retention_lease_inherited_from_process_id",
-            "before_timeout_status",
-            "pending_approval",
-            "deferred_tool_calls",
             "web_download_partition_id",
             "web_access_overrides",
             "duration_warning_to_ai",

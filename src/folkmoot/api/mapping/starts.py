@@ -5,7 +5,10 @@ from __future__ import annotations
 from folkmoot.services.starting import StartFields
 from folkmoot.wire.runs import StartRequest
 
-_NOW = ("version", "inputs", "response_json_schema", "disabled_tools", "duration_auto_termination", "priority", "tags")
+_NOW = (
+    "version", "inputs", "response_json_schema", "disabled_tools", "duration_auto_termination", "duration_human_timeout",
+    "priority", "tags",
+)  # fmt: skip
 
 
 def start_fields(request: StartRequest) -> StartFields:
@@ -16,6 +19,7 @@ def start_fields(request: StartRequest) -> StartFields:
         response_json_schema=request.response_json_schema,
         disabled_tools=request.disabled_tools,
         duration_auto_termination=request.duration_auto_termination,
+        duration_human_timeout=request.duration_human_timeout,
         tags=request.tags,
         priority=request.priority,
         later=later,

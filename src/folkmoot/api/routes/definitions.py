@@ -1,4 +1,4 @@
-"""Agents, AI models and interactions: by name below their namespace, by id at the top. Each kind has the same routes.
+"""Agents, AI models, interactions and connectors: by name below their namespace, by id at the top. Each kind has the same routes.
 
 Annotations are evaluated when a route is made, for the bodies' types differ by kind; so no `from __future__ import annotations`.
 """
@@ -8,33 +8,36 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Path, Query, Response
+from fastapi import APIRouter, Depends, Response
 
 from folkmoot.api.bodies import KeyedRoute
 from folkmoot.api.document import shown_as
-from folkmoot.api.doors import Caller, Doorway
-from folkmoot.api.mapping import agents, ai_models, interactions
+from folkmoot.api.doors import Caller, Doors, Doorway, may
+from folkmoot.api.mapping import agents, ai_models, connectors, interactions
 from folkmoot.api.mapping.cursors import name_cursor, number_cursor, read_name_cursor, read_number_cursor
 from folkmoot.api.mapping.references import version_at
 from folkmoot.api.paging import DEFAULT_LIMIT, Limit, cut
 from folkmoot.api.problems import responses
+from folkmoot.api.routes.addresses import After, Number, Reader, Version, by_id, by_name
+from folkmoot.api.routes.connectors import save_mcp, save_open_api
 from folkmoot.domain.definitions import DefinitionKind, Reference, StoredVersion
+from folkmoot.domain.rights import Right
+from folkmoot.domain.tenancy import Caller as DomainCaller
 from folkmoot.services import definitions
+from folkmoot.services.definitions import PublishedVersion
 from folkmoot.store.definitions import Outcome
 from folkmoot.wire import definitions as wire
 
 router = APIRouter(tags=["definitions"], route_class=KeyedRoute)
 
-Number = Annotated[int, Path(ge=1, le=2**31 - 1, description="The version's number.")]
-Version = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="A version's number; the newest if left out.")]
-After = Annotated[str | None, Query(max_length=2000, description="What the page before gave as `next`.")]
 _READ = responses(401, 404, 422, 503)
 _WRITE = responses(400, 401, 413, 415, 422, 503)
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What one kind of definition needs: its path, its wire shapes, how to map them, and a version for the document to show."""
+    """What one kind of definition needs: its path, its wire shapes, how to map them, a version for the document to show, who may
+    change it, and how it is saved, where that takes more than writing it down."""
 
     kind: DefinitionKind
     path: str
@@ -48,32 +51,40 @@ class Kind:
     of_definition: Callable[[StoredVersion, UUID], Any]
     of_version: Callable[[StoredVersion], Any]
     example: dict[str, Any]
+    right: Right = Right.PUBLISH
+    save: Any = None
 
 
-def by_name(namespace_name: str, name: str) -> Reference:
-    return Reference(name, namespace_name)
-
-
-def by_id(definition_id: UUID) -> Reference:
-    return Reference(definition_id=definition_id)
+async def _save(
+    k: Kind, doors: Doors, caller: DomainCaller, *, namespace: str, name: str, body: Any, only_if_new: bool = False
+) -> PublishedVersion:
+    if k.save is not None:
+        saved: PublishedVersion = await k.save(
+            doors, caller, namespace=namespace, name=name, body=body, only_if_new=only_if_new
+        )
+        return saved
+    return await definitions.publish(
+        doors.of(caller), caller, namespace=namespace, name=name, version=k.to_domain(body), new_id=doors.new_id,
+        only_if_new=only_if_new,
+    )  # fmt: skip
 
 
 def add_writing(k: Kind) -> None:
     """Create, and put by name."""
     collection = f"/namespaces/{{namespace_name}}/{k.path}"
+    publisher = Annotated[Caller, may(k.right)]
     creation = Annotated[k.create, shown_as({"name": f"my-{k.noun}", "version": k.example})]  # type: ignore[name-defined]
     addition = Annotated[k.add, shown_as(k.example)]  # type: ignore[name-defined]
 
     @router.post(
         collection, status_code=201, response_model=k.shown, responses=_WRITE | responses(409), name=f"create_{k.noun}"
     )
-    async def create(doors: Doorway, caller: Caller, namespace_name: str, body: creation) -> Any:
+    async def create(doors: Doorway, caller: publisher, namespace_name: str, body: creation) -> Any:
         """Create a definition with its first version; one of this name must not be there yet."""
         with version_at("/version"):
-            made = await definitions.publish(
-                doors.database, caller, namespace=namespace_name, name=body.name, version=k.to_domain(body.version), new_id=doors.new_id,
-                only_if_new=True,
-            )  # fmt: skip
+            made = await _save(
+                k, doors, caller, namespace=namespace_name, name=body.name, body=body.version, only_if_new=True
+            )
         return k.of_definition(made.stored, caller.tenant_id)
 
     made_new: dict[int | str, Any] = {201: {"model": k.shown, "description": "It is new."}}
@@ -82,12 +93,10 @@ def add_writing(k: Kind) -> None:
         f"{collection}/by-name/{{name}}", response_model=k.shown, responses=_WRITE | made_new, name=f"put_{k.noun}"
     )
     async def put(
-        doors: Doorway, caller: Caller, namespace_name: str, name: str, body: addition, response: Response
+        doors: Doorway, caller: publisher, namespace_name: str, name: str, body: addition, response: Response
     ) -> Any:  # fmt: skip
         """Create the definition, or add a version; one that is the same as the newest adds nothing."""
-        made = await definitions.publish(
-            doors.database, caller, namespace=namespace_name, name=name, version=k.to_domain(body), new_id=doors.new_id
-        )  # fmt: skip
+        made = await _save(k, doors, caller, namespace=namespace_name, name=name, body=body)
         response.status_code = 201 if made.outcome is Outcome.CREATED else 200
         return k.of_definition(made.stored, caller.tenant_id)
 
@@ -98,14 +107,14 @@ def add_listing(k: Kind) -> None:
     )
     async def list_all(
         doors: Doorway,
-        caller: Caller,
+        caller: Reader,
         namespace_name: str,
         limit: Limit = DEFAULT_LIMIT,
         after: After = None,
     ) -> Any:
         """The definitions of a namespace by name, each with its newest version."""
         rows = await definitions.page(
-            doors.database,
+            doors.of(caller),
             caller,
             kind=k.kind,
             namespace=namespace_name,
@@ -119,27 +128,28 @@ def add_listing(k: Kind) -> None:
 def add_addressed(k: Kind, path: str, *, reference: Any, suffix: str) -> None:
     """What a single definition offers, addressed as `reference` says: a dependency that makes it of the path's parameters."""
     addressed = Annotated[Reference, reference]
+    publisher = Annotated[Caller, may(k.right)]
 
     @router.get(path, response_model=k.shown, responses=_READ, name=f"get_{k.noun}_{suffix}")
-    async def get(doors: Doorway, caller: Caller, which: addressed, version: Version = None) -> Any:
+    async def get(doors: Doorway, caller: Reader, which: addressed, version: Version = None) -> Any:
         """The definition with its newest version, or with the one that is asked for."""
-        found = await definitions.get(doors.database, caller, kind=k.kind, reference=_at(which, version))
+        found = await definitions.get(doors.of(caller), caller, kind=k.kind, reference=_at(which, version))
         return k.of_definition(found, caller.tenant_id)
 
     @router.delete(path, status_code=204, responses=_READ, name=f"delete_{k.noun}_{suffix}")
-    async def delete(doors: Doorway, caller: Caller, which: addressed) -> None:
+    async def delete(doors: Doorway, caller: publisher, which: addressed) -> None:
         """Hide the definition from everything new; runs that used it keep their versions."""
-        await definitions.delete(doors.database, caller, kind=k.kind, reference=which)
+        await definitions.delete(doors.of(caller), caller, kind=k.kind, reference=which)
 
     @router.get(
         f"{path}/versions", response_model=k.version_page, responses=_READ, name=f"list_{k.noun}_versions_{suffix}"
     )
     async def versions(
-        doors: Doorway, caller: Caller, which: addressed, limit: Limit = DEFAULT_LIMIT, after: After = None
+        doors: Doorway, caller: Reader, which: addressed, limit: Limit = DEFAULT_LIMIT, after: After = None
     ) -> Any:  # fmt: skip
         """Its versions, the newest first."""
         rows = await definitions.versions(
-            doors.database, caller, kind=k.kind, reference=which, before=read_number_cursor(after), limit=limit + 1
+            doors.of(caller), caller, kind=k.kind, reference=which, before=read_number_cursor(after), limit=limit + 1
         )
         found, following = cut(rows, limit, lambda stored: number_cursor(stored.number))
         return k.version_page(items=tuple(k.of_version(stored) for stored in found), next=following)
@@ -149,13 +159,15 @@ def add_addressed(k: Kind, path: str, *, reference: Any, suffix: str) -> None:
 
 
 def _add_disabling(k: Kind, path: str, addressed: Any, *, word: str, is_disabled: bool, suffix: str) -> None:
+    publisher = Annotated[Caller, may(k.right)]
+
     @router.post(
         f"{path}/versions/{{number}}/{word}", response_model=k.shown, responses=_READ, name=f"{word}_{k.noun}_{suffix}"
     )
-    async def disable(doors: Doorway, caller: Caller, which: addressed, number: Number) -> Any:
+    async def disable(doors: Doorway, caller: publisher, which: addressed, number: Number) -> Any:
         """A disabled version is used for nothing new; runs already started go on."""
         found = await definitions.set_disabled(
-            doors.database, caller, kind=k.kind, reference=_at(which, number), is_disabled=is_disabled
+            doors.of(caller), caller, kind=k.kind, reference=_at(which, number), is_disabled=is_disabled
         )
         return k.of_definition(found, caller.tenant_id)
 
@@ -163,6 +175,17 @@ def _add_disabling(k: Kind, path: str, addressed: Any, *, word: str, is_disabled
 def _at(which: Reference, version: int | None) -> Reference:
     return Reference(which.name, which.namespace, which.definition_id, version)
 
+
+_DOCUMENT = """\
+openapi: 3.1.0
+info: {title: Shop, version: "1"}
+paths:
+  /orders/{id}:
+    get:
+      operationId: getOrder
+      parameters: [{name: id, in: path, required: true, schema: {type: string}}]
+      responses: {"200": {description: An order.}}
+"""
 
 KINDS = (
     Kind(
@@ -184,6 +207,17 @@ KINDS = (
             "prompt": "Decide: %%question%%", "inputsPrompt": [{"name": "question", "isRequired": True}],
             "isSolutionProposalAllowed": True, "maximumRounds": 6,
         },
+    ),
+    Kind(
+        DefinitionKind.MCP_CONNECTOR, "connectors/mcp", "mcp_connector", wire.McpConnectorRequest, wire.McpConnectorVersionRequest,
+        wire.McpConnector, wire.McpConnectorPage, wire.McpConnectorVersionPage, connectors.mcp_version_of, connectors.mcp_connector,
+        connectors.mcp_version, {"url": "https://tools.example.com/mcp"}, Right.MANAGE_CONNECTORS, save_mcp,
+    ),
+    Kind(
+        DefinitionKind.OPEN_API_CONNECTOR, "connectors/open-api", "open_api_connector", wire.OpenApiConnectorRequest,
+        wire.OpenApiConnectorVersionRequest, wire.OpenApiConnector, wire.OpenApiConnectorPage, wire.OpenApiConnectorVersionPage,
+        connectors.open_api_version_of, connectors.open_api_connector, connectors.open_api_version,
+        {"document": _DOCUMENT, "baseUrl": "https://api.example.com"}, Right.MANAGE_CONNECTORS, save_open_api,
     ),
 )  # fmt: skip
 

@@ -11,8 +11,7 @@ from fastapi import APIRouter, Depends, Header, Query
 
 from folkmoot.api.bodies import KeyedRoute
 from folkmoot.api.document import EVENTS, shown_as
-from folkmoot.api.doors import Caller, Doors, Doorway, doors
-from folkmoot.api.doors import caller as caller_of
+from folkmoot.api.doors import Caller, Doors, Doorway, may, still_may
 from folkmoot.api.mapping import items as item_mapping
 from folkmoot.api.mapping import runs as mapping
 from folkmoot.api.mapping.cursors import read_run_cursor, run_cursor
@@ -21,6 +20,7 @@ from folkmoot.api.paging import DEFAULT_LIMIT, Limit, cut
 from folkmoot.api.problems import responses
 from folkmoot.api.stream import EventStream
 from folkmoot.domain.definitions import Reference
+from folkmoot.domain.rights import Right
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.tenancy import Caller as DomainCaller
 from folkmoot.services import events, runs, starting
@@ -44,6 +44,8 @@ Start = Annotated[
     shown_as({"inputs": [{"name": "question", "value": "Should we write tests first?"}], "tags": ["demo"]}),
 ]
 Message = Annotated[MessageRequest, shown_as({"message": "Think of the costs, too."})]
+Reader = Annotated[Caller, may(Right.READ)]
+Starter = Annotated[Caller, may(Right.START)]
 IdempotencyKey = Annotated[
     str | None,
     Header(
@@ -57,7 +59,7 @@ IdempotencyKey = Annotated[
 
 @router.put("/interactions/processes/by-id/{interaction_id}/start", status_code=201, responses=_START)
 async def start_by_id(
-    doors: Doorway, caller: Caller, interaction_id: UUID, body: Start, idempotency_key: IdempotencyKey = None
+    doors: Doorway, caller: Starter, interaction_id: UUID, body: Start, idempotency_key: IdempotencyKey = None
 ) -> InteractionProcess:
     """Start a run of the interaction with this id. Everything is checked before the run exists."""
     reference = Reference(definition_id=interaction_id, version=body.version or None)
@@ -67,7 +69,7 @@ async def start_by_id(
 @router.put("/namespaces/{namespace_name}/interactions/by-name/{name}/start", status_code=201, responses=_START)
 async def start_by_name(
     doors: Doorway,
-    caller: Caller,
+    caller: Starter,
     namespace_name: str,
     name: str,
     body: Start,
@@ -89,16 +91,16 @@ async def _start(
             caller.tenant_id, caller.user_id, route, key, hashlib.sha256(body.model_dump_json().encode()).digest()
         )
     run_id = await starting.start(
-        doors.database, caller, interaction=interaction, request=start_fields(body),
+        doors.of(caller), caller, interaction=interaction, request=start_fields(body),
         bench=doors.bench, new_id=doors.new_id, tell=doors.tell, scope=scope,
     )  # fmt: skip
-    return mapping.process(await runs.get(doors.database, caller, run_id=run_id))
+    return mapping.process(await runs.get(doors.of(caller), caller, run_id=run_id))
 
 
 @router.get("/interactions/processes", responses=responses(401, 422, 503))
 async def list_runs(
     doors: Doorway,
-    caller: Caller,
+    caller: Reader,
     status: Annotated[InteractionProcessStatus | None, Query()] = None,
     interaction: Annotated[UUID | None, Query(description="The interaction's id.")] = None,
     namespace: Annotated[str | None, Query(max_length=200)] = None,
@@ -121,39 +123,37 @@ async def list_runs(
         created_from=created_from, created_before=created_before,
     )  # fmt: skip
     cursor = read_run_cursor(after)
-    rows = await runs.page(doors.database, caller, wanted=wanted, namespace=namespace, after=cursor, limit=limit + 1)
+    rows = await runs.page(doors.of(caller), caller, wanted=wanted, namespace=namespace, after=cursor, limit=limit + 1)
     found, following = cut(rows, limit, lambda view: run_cursor(RunCursor(view.run.created_at, view.run.run_id)))
     return InteractionProcessPage(items=tuple(mapping.row(view) for view in found), next=following)
 
 
 @router.get("/interactions/processes/by-id/{run_id}", responses=responses(401, 404, 422, 503))
-async def get_run(doors: Doorway, caller: Caller, run_id: UUID) -> InteractionProcess:
+async def get_run(doors: Doorway, caller: Reader, run_id: UUID) -> InteractionProcess:
     """The whole run, its conversation included."""
-    return mapping.process(await runs.get(doors.database, caller, run_id=run_id))
+    return mapping.process(await runs.get(doors.of(caller), caller, run_id=run_id))
 
 
 @router.get("/interactions/processes/by-id/{run_id}/details", responses=responses(401, 404, 422, 503))
-async def get_run_details(doors: Doorway, caller: Caller, run_id: UUID) -> InteractionProcessWithDetails:
+async def get_run_details(doors: Doorway, caller: Reader, run_id: UUID) -> InteractionProcessWithDetails:
     """The whole run with names and counts beside."""
-    return mapping.process_with_details(await runs.details(doors.database, caller, run_id=run_id))
+    return mapping.process_with_details(await runs.details(doors.of(caller), caller, run_id=run_id))
 
 
 @router.get("/interactions/processes/by-id/{run_id}/items", responses=responses(401, 404, 422, 503))
 async def get_run_items(
-    doors: Doorway, caller: Caller, run_id: UUID, limit: Limit = DEFAULT_LIMIT,
+    doors: Doorway, caller: Reader, run_id: UUID, limit: Limit = DEFAULT_LIMIT,
     after: Annotated[int, Query(ge=0, le=2**53, description="The sequence of the last item that is known.")] = 0,
 ) -> ConversationItemPage:  # fmt: skip
     """A page of the conversation, merged, by sequence."""
-    rows = await runs.items(doors.database, caller, run_id=run_id, after=after, limit=limit + 1)
+    rows = await runs.items(doors.of(caller), caller, run_id=run_id, after=after, limit=limit + 1)
     found, following = cut(rows, limit, lambda stored: str(stored.sequence))
     return ConversationItemPage(items=tuple(item_mapping.conversation_item(stored) for stored in found), next=following)
 
 
-async def _watchable(
-    doors: Annotated[Doors, Depends(doors)], caller: Annotated[DomainCaller, Depends(caller_of)], run_id: UUID
-) -> UUID:
+async def _watchable(doors: Doorway, caller: Reader, run_id: UUID) -> UUID:
     """The run's id, once it is known to be the caller's: a stream that has begun can give no 404 any more."""
-    await runs.items(doors.database, caller, run_id=run_id, after=0, limit=1)
+    await runs.items(doors.of(caller), caller, run_id=run_id, after=0, limit=1)
     return run_id
 
 
@@ -170,7 +170,7 @@ _EVENTS: dict[int | str, dict[str, Any]] = {
 )  # fmt: skip
 async def watch_run(
     doors: Doorway,
-    caller: Caller,
+    caller: Reader,
     run_id: Annotated[UUID, Depends(_watchable)],
     last_event_id: Annotated[
         int, Header(alias="Last-Event-ID", ge=0, le=2**53, description="The id of the last event that is known.")
@@ -178,9 +178,9 @@ async def watch_run(
 ) -> EventStream:
     """Watch a run as SSE, from the item after `Last-Event-ID` on, until its end."""
     following = events.follow(
-        doors.database, doors.hub, doors.tell, tenant_id=caller.tenant_id, run_id=run_id, after=last_event_id
+        doors.of(caller), doors.hub, doors.tell, tenant_id=caller.tenant_id, run_id=run_id, after=last_event_id
     )
-    return EventStream(following)
+    return EventStream(following, is_welcome=still_may(doors, caller, Right.READ))
 
 
 @router.post(
@@ -188,17 +188,19 @@ async def watch_run(
     status_code=201,
     responses=responses(400, 401, 404, 409, 413, 415, 422, 503),
 )
-async def post_message(doors: Doorway, caller: Caller, run_id: UUID, body: Message) -> ConversationItem:
+async def post_message(
+    doors: Doorway, caller: Annotated[Caller, may(Right.TAKE_PART)], run_id: UUID, body: Message
+) -> ConversationItem:
     """Say something to a run. It is appended at once, and seen by the participants from their next call on."""
     stored = await runs.post_message(
-        doors.database, caller, run_id=run_id, message=body.message, new_id=doors.new_id, tell=doors.tell
+        doors.of(caller), caller, run_id=run_id, message=body.message, new_id=doors.new_id, tell=doors.tell
     )
     shown: ConversationItem = item_mapping.conversation_item(stored)
     return shown
 
 
 @router.post("/interactions/processes/by-id/{run_id}/stop", responses=responses(401, 404, 409, 422, 503))
-async def stop_run(doors: Doorway, caller: Caller, run_id: UUID) -> InteractionProcess:
+async def stop_run(doors: Doorway, caller: Annotated[Caller, may(Right.STOP)], run_id: UUID) -> InteractionProcess:
     """Ask a run to stop. One that nobody has begun is Stopped at once; any other as soon as its worker hears of it."""
-    await runs.request_stop(doors.database, caller, run_id=run_id, tell=doors.tell)
-    return mapping.process(await runs.get(doors.database, caller, run_id=run_id))
+    await runs.request_stop(doors.of(caller), caller, run_id=run_id, tell=doors.tell)
+    return mapping.process(await runs.get(doors.of(caller), caller, run_id=run_id))

@@ -4,18 +4,25 @@ select * from item where tenant_id = :tenant_id and run_id = :run_id and sequenc
 -- name: items_between
 select * from item where tenant_id = :tenant_id and run_id = :run_id and sequence > :after and sequence <= :upto order by sequence;
 
--- name: unsettled_model_calls
--- Model calls under way or failed: what the engine must know beside the items.
-select model_call_id, step_key, participant, started_at, ended_at, error_class, error_message, extract(epoch from not_before)::float8 as not_before
-from model_call where tenant_id = :tenant_id and run_id = :run_id and voided_at is null and (ended_at is null or error_class is not null)
+-- name: noted_model_calls
+-- What the engine and the adapters must know beside the items: calls under way or failed, and what a replay needs of the others.
+select model_call_id, step_key, ended_at, error_class, error_message, extract(epoch from not_before)::float8 as not_before, provider, model, replay
+from model_call
+where tenant_id = :tenant_id and run_id = :run_id and voided_at is null
+    and (ended_at is null or error_class is not null or replay is not null)
 order by started_at, model_call_id;
 
--- name: replays
-select model_call_id, provider, model, replay from model_call
-where tenant_id = :tenant_id and run_id = :run_id and replay is not null;
-
 -- name: open_calls
-select call_id, begun_at from call where tenant_id = :tenant_id and run_id = :run_id and ended_at is null;
+-- Calls without a result, each with a person's word on it, and what that person is in the tenant now. The run's rows are read
+-- first: by its statistics the planner may take all answered rows of the tenant for few.
+with w as materialized (
+    select pending_id, outcome, binding_hash, answer ->> 'reason' as reason, answered_by, answered_by_name from pending
+    where tenant_id = :tenant_id and run_id = :run_id)
+select c.call_id, c.begun_at, w.outcome, w.binding_hash, w.reason, w.answered_by_name, u.role, u.removed_at
+from call c
+left join w on w.pending_id = c.call_id and w.outcome in ('Approved', 'Rejected')
+left join app_user u on u.tenant_id = c.tenant_id and u.user_id = w.answered_by
+where c.tenant_id = :tenant_id and c.run_id = :run_id and c.ended_at is null;
 
 -- name: append_message^
 -- A person's message: matches a status that is not final, leaves the claim alone, and raises the signal.

@@ -1,8 +1,8 @@
 -- name: insert_run!
 insert into process (tenant_id, run_id, kind, namespace_id, definition_id, definition_version, created_by, created_at, updated_at, tree_root_id,
-                     swarm_root_id, state_version, duration_auto_termination, response_json_schema, tags, search, priority, ready_at)
+                     swarm_root_id, state_version, duration_auto_termination, duration_human_timeout, response_json_schema, tags, search, priority, ready_at)
 values (:tenant_id, :run_id, 'Interaction', :namespace_id, :definition_id, :definition_version, :created_by, folkmoot_now(), folkmoot_now(),
-        :run_id, :run_id, :state_version, :duration_auto_termination, :response_json_schema, :tags, :search, :priority, folkmoot_now());
+        :run_id, :run_id, :state_version, :duration_auto_termination, :duration_human_timeout, :response_json_schema, :tags, :search, :priority, folkmoot_now());
 
 -- name: insert_resolved!
 insert into resolved_definition (tenant_id, run_id, body) values (:tenant_id, :run_id, :body);
@@ -24,12 +24,12 @@ ready as (
     for update skip locked limit :batch)
 update process p set
     status = 'Running', worker_id = me.worker_id, hostname = me.host, claim_number = p.claim_number + 1, claim_id = gen_random_uuid(),
-    ready_at = null, claimed_at = t.now, pinged_at = null, started_at = coalesce(p.started_at, t.now), updated_at = t.now,
+    ready_at = null, pending_id = null, claimed_at = t.now, pinged_at = null, started_at = coalesce(p.started_at, t.now), updated_at = t.now,
     deadline_at = t.now + (p.duration_auto_termination - p.execution_time)
 from ready, me, t
 where p.tenant_id = ready.tenant_id and p.run_id = ready.run_id
 returning p.tenant_id, p.run_id, p.claim_number, p.claim_id, p.signal_number, p.last_sequence, p.deadline_at, p.is_suspect,
-    p.driver_errors, p.stopped_by, t.now;
+    p.driver_errors, p.stopped_by, p.before_timeout_status, t.now;
 
 -- name: are_claimable^
 -- What a worker wants to know that claimed less than it had room for, or is apart: are there suspects, and when is the next
@@ -49,6 +49,31 @@ with late as (
     select tenant_id, run_id from process where deadline_at <= folkmoot_now() and ended_at is null for update skip locked)
 update process p set signal_number = signal_number + 1 from late
 where p.tenant_id = late.tenant_id and p.run_id = late.run_id
+returning p.tenant_id, p.run_id;
+
+-- name: expire
+-- Runs that wait for a person past their time: nothing can be answered any more, and a worker is woken to end them. Whoever
+-- answers at this very moment has locked the run, and is first; the next sweep sees what came of it.
+with due as (
+    select p.tenant_id, p.run_id from process p join pending w on w.tenant_id = p.tenant_id and w.run_id = p.run_id
+    where w.outcome is null and w.expires_at <= folkmoot_now() and p.status in ('PendingHuman', 'PendingApproval')
+    for update of p skip locked),
+closed as (
+    update pending w set outcome = 'Expired', answered_at = folkmoot_now() from due
+    where w.tenant_id = due.tenant_id and w.run_id = due.run_id and w.outcome is null and w.expires_at <= folkmoot_now()
+    returning w.*),
+told as (
+    insert into outbox (tenant_id, message_id, webhook_id, kind, body, created_at, ready_at)
+    select c.tenant_id, folkmoot_new_id(), h.webhook_id, 'approval.decided', jsonb_build_object(
+               'type', 'approval.decided', 'timestamp', c.answered_at, 'data', jsonb_build_object(
+                   'id', c.pending_id, 'runId', c.run_id, 'kind', c.kind, 'outcome', c.outcome, 'dateRequested', c.asked_at,
+                   'dateAnswered', c.answered_at, 'answeredById', null, 'answeredByName', null, 'channel', null, 'answer', null)),
+           c.answered_at, c.answered_at
+    from closed c join webhook h on h.tenant_id = c.tenant_id
+    where h.disabled_at is null and 'approval.decided' = any(h.kinds))
+update process p set
+    before_timeout_status = p.status, ready_at = folkmoot_now(), signal_number = p.signal_number + 1, updated_at = folkmoot_now()
+from (select distinct tenant_id, run_id from closed) c where p.tenant_id = c.tenant_id and p.run_id = c.run_id
 returning p.tenant_id, p.run_id;
 
 -- name: request_stop^
@@ -75,30 +100,41 @@ where tenant_id = :tenant_id and run_id = :run_id and claim_number = :number and
 select status, count(*) from process where tenant_id = :tenant_id group by status;
 
 -- name: view^
--- A run with what its resolved definition tells of it.
-select p.*, w.pinged_at as worker_pinged_at, folkmoot_now() as now, r.body -> 'inputs' as inputs, r.body -> 'disabled_tools' as disabled_tools
+-- A run with what its resolved definition tells of it, and what it waits for.
+select p.*, w.pinged_at as worker_pinged_at, folkmoot_now() as now, r.body -> 'inputs' as inputs, r.body -> 'disabled_tools' as disabled_tools,
+    x.pending_id as x_pending_id, x.kind as x_kind, x.asked_at as x_asked_at, x.expires_at as x_expires_at, x.card as x_card,
+    x.binding_hash as x_binding_hash, x.outcome as x_outcome, x.answer as x_answer, x.answered_at as x_answered_at,
+    x.answered_by as x_answered_by, x.answered_by_name as x_answered_by_name, x.channel as x_channel
 from process p left join worker w using (worker_id) left join resolved_definition r on r.tenant_id = p.tenant_id and r.run_id = p.run_id
+    left join pending x on x.tenant_id = p.tenant_id and x.run_id = p.run_id and x.pending_id = p.pending_id
 where p.tenant_id = :tenant_id and p.run_id = :run_id;
 
--- name: page
+-- name: page_ids
 -- Runs, the newest first; each filter may be null. It is planned anew for the values at hand (see run_lists), so that a filter
 -- that is null is gone, and the others choose their index by how many rows they leave.
-select p.*, w.pinged_at as worker_pinged_at, folkmoot_now() as now, r.body -> 'inputs' as inputs, r.body -> 'disabled_tools' as disabled_tools
-from (
-    select * from process
-    where tenant_id = :tenant_id
-        and (:status::run_status is null or status = :status::run_status)
-        and (:definition_id::uuid is null or definition_id = :definition_id::uuid)
-        and (:namespace_id::uuid is null or namespace_id = :namespace_id::uuid)
-        and (:root::uuid is null or tree_root_id = :root::uuid)
-        and (:parent::uuid is null or parent_id = :parent::uuid)
-        and (:tag::text is null or (tags <> '{}' and tags @> array[:tag::text]))
-        and (:text::text is null or to_tsvector('simple', search) @@ websearch_to_tsquery('simple', :text::text))
-        and (:from_date::timestamptz is null or created_at >= :from_date::timestamptz)
-        and (:to_date::timestamptz is null or created_at < :to_date::timestamptz)
-        and (:after_date::timestamptz is null or (created_at, run_id) < (:after_date::timestamptz, :after_id::uuid))
-    order by created_at desc, run_id desc limit :limit::bigint
-) p left join worker w using (worker_id) left join resolved_definition r on r.tenant_id = p.tenant_id and r.run_id = p.run_id
+select run_id from process
+where tenant_id = :tenant_id
+    and (:status::run_status is null or status = :status::run_status)
+    and (:definition_id::uuid is null or definition_id = :definition_id::uuid)
+    and (:namespace_id::uuid is null or namespace_id = :namespace_id::uuid)
+    and (:root::uuid is null or tree_root_id = :root::uuid)
+    and (:parent::uuid is null or parent_id = :parent::uuid)
+    and (:tag::text is null or (tags <> '{}' and tags @> array[:tag::text]))
+    and (:text::text is null or to_tsvector('simple', search) @@ websearch_to_tsquery('simple', :text::text))
+    and (:from_date::timestamptz is null or created_at >= :from_date::timestamptz)
+    and (:to_date::timestamptz is null or created_at < :to_date::timestamptz)
+    and (:after_date::timestamptz is null or (created_at, run_id) < (:after_date::timestamptz, :after_id::uuid))
+order by created_at desc, run_id desc limit :limit::bigint;
+
+-- name: views
+-- The same of several runs, the newest first.
+select p.*, w.pinged_at as worker_pinged_at, folkmoot_now() as now, r.body -> 'inputs' as inputs, r.body -> 'disabled_tools' as disabled_tools,
+    x.pending_id as x_pending_id, x.kind as x_kind, x.asked_at as x_asked_at, x.expires_at as x_expires_at, x.card as x_card,
+    x.binding_hash as x_binding_hash, x.outcome as x_outcome, x.answer as x_answer, x.answered_at as x_answered_at,
+    x.answered_by as x_answered_by, x.answered_by_name as x_answered_by_name, x.channel as x_channel
+from process p left join worker w using (worker_id) left join resolved_definition r on r.tenant_id = p.tenant_id and r.run_id = p.run_id
+    left join pending x on x.tenant_id = p.tenant_id and x.run_id = p.run_id and x.pending_id = p.pending_id
+where p.tenant_id = :tenant_id and p.run_id = any(:run_ids::uuid[])
 order by p.created_at desc, p.run_id desc;
 
 -- name: tree_counts^

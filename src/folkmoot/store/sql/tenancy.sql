@@ -3,23 +3,25 @@
 insert into tenant (tenant_id, name, created_at) values (:tenant_id, :name, folkmoot_now()) on conflict (name) do nothing returning tenant_id;
 
 -- name: insert_user!
-insert into app_user (tenant_id, user_id, name, is_owner, created_at) values (:tenant_id, :user_id, :name, :is_owner, folkmoot_now());
+insert into app_user (tenant_id, user_id, name, role, created_by, created_at, updated_at)
+values (:tenant_id, :user_id, :name, :role, :created_by, folkmoot_now(), folkmoot_now());
 
 -- name: owner^
 select u.tenant_id, u.user_id, u.name from app_user u join tenant t using (tenant_id)
-where t.name = :tenant and u.is_owner order by u.created_at, u.user_id limit 1;
+where t.name = :tenant and u.role = 'owner' and u.removed_at is null order by u.created_at, u.user_id limit 1;
 
 -- name: user_name$
 select name from app_user where tenant_id = :tenant_id and user_id = :user_id;
 
 -- name: insert_key^
-insert into api_key (tenant_id, key_id, user_id, name, prefix, hash, created_at, expires_at)
-values (:tenant_id, :key_id, :user_id, :name, :prefix, :hash, folkmoot_now(), :expires_at)
-returning tenant_id, key_id, user_id, name, prefix, created_at, expires_at, revoked_at, last_used_at;
+insert into api_key (tenant_id, key_id, user_id, name, prefix, hash, created_by, created_at, expires_at, scopes)
+values (:tenant_id, :key_id, :user_id, :name, :prefix, :hash, :created_by, folkmoot_now(), :expires_at, :scopes)
+returning tenant_id, key_id, user_id, name, prefix, created_by, created_at, expires_at, revoked_at, last_used_at, scopes;
 
 -- name: key_of_hash^
 -- Revoked and expired ones too, so that their bearer is told.
-select k.tenant_id, k.key_id, k.user_id, u.name as user_name, k.revoked_at is not null as is_revoked,
+select k.tenant_id, k.key_id, k.user_id, u.name as user_name, u.role, k.scopes, u.removed_at is not null as is_removed,
+    k.revoked_at is not null as is_revoked,
     coalesce(k.expires_at <= t.now, false) as is_expired, coalesce(k.last_used_at < t.now - interval '1 minute', true) as is_use_unnoted
 from api_key k join app_user u using (tenant_id, user_id) cross join (select folkmoot_now() as now) t
 where k.hash = :hash;
@@ -30,13 +32,23 @@ update api_key set last_used_at = folkmoot_now()
 where tenant_id = :tenant_id and key_id = :key_id and (last_used_at is null or last_used_at < folkmoot_now() - interval '1 minute');
 
 -- name: keys
-select tenant_id, key_id, user_id, name, prefix, created_at, expires_at, revoked_at, last_used_at from api_key
-where tenant_id = :tenant_id and key_id > :after order by key_id limit :limit;
+select tenant_id, key_id, user_id, name, prefix, created_by, created_at, expires_at, revoked_at, last_used_at, scopes from api_key
+where tenant_id = :tenant_id and key_id > :after and (:user_id::uuid is null or user_id = :user_id) order by key_id limit :limit;
+
+-- name: key_by_id^
+select tenant_id, key_id, user_id, name, prefix, created_by, created_at, expires_at, revoked_at, last_used_at, scopes from api_key
+where tenant_id = :tenant_id and key_id = :key_id;
+
+-- name: standing^
+-- What a key may now; nothing once it is of no use.
+select u.role, k.scopes from api_key k join app_user u using (tenant_id, user_id)
+where k.tenant_id = :tenant_id and k.key_id = :key_id and k.revoked_at is null and u.removed_at is null
+    and (k.expires_at is null or k.expires_at > folkmoot_now());
 
 -- name: revoke^
 -- The first time counts.
 update api_key set revoked_at = coalesce(revoked_at, folkmoot_now()) where tenant_id = :tenant_id and key_id = :key_id
-returning tenant_id, key_id, user_id, name, prefix, created_at, expires_at, revoked_at, last_used_at;
+returning tenant_id, key_id, user_id, name, prefix, created_by, created_at, expires_at, revoked_at, last_used_at, scopes;
 
 -- name: insert_namespace!
 insert into namespace (tenant_id, namespace_id, name, created_at) values (:tenant_id, :namespace_id, :name, folkmoot_now())

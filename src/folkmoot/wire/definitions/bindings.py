@@ -3,6 +3,7 @@
 Deliberately absent: secrets. A header names a secret's id or the run input that chooses one.
 """
 
+from folkmoot.wire.definitions.links import ApprovalMode, Bytes, LinkText, OperationLinkRequest, Scheme, Seconds
 from folkmoot.wire.formats import (
     Flag,
     Name,
@@ -19,15 +20,19 @@ from folkmoot.wire.formats import (
 
 
 class ConnectorAuthenticationHeader(ResponseShape):
-    """A header to send with a call: one secret, or the one that the named run input chooses."""
+    """A header to send with a call: one secret, or the one that the named run input chooses. `scheme` is put before it."""
 
     header_name: str
     secret_id: Uuid | None
     secret_input_name: str | None
+    scheme: str | None
 
 
 class McpExternalOperationBinding(ResponseShape):
-    """An MCP tool. `name` is the function name that the model sees; `requestBindings` go straight into the call."""
+    """An MCP tool. `name` is the function name that the model sees; `requestBindings` go straight into the call.
+
+    The last four are ours, and tighten what the operation's version says; null leaves it.
+    """
 
     name: str
     external_operation_id: Uuid
@@ -36,6 +41,10 @@ class McpExternalOperationBinding(ResponseShape):
     authentication_header: ConnectorAuthenticationHeader | None
     prompt_guidance: str | None
     is_terminal: bool
+    approval_mode: ApprovalMode | None
+    is_idempotent: bool | None
+    limit_seconds: float | None
+    limit_bytes: int | None
 
 
 class OpenApiExternalOperationBinding(McpExternalOperationBinding):
@@ -64,23 +73,28 @@ class InteractionAgentBinding(ResponseShape):
 
 
 class ConnectorAuthenticationHeaderRequest(RequestShape):
-    """A header to send with a call: one secret, or the one that the named run input chooses."""
+    """A header to send with a call: one secret (by id, or as `secret` by name), or the one that the named run input chooses."""
 
     header_name: Name
     secret_id: Uuid | None = None
+    secret: LinkText | None = None
     secret_input_name: Name | None = None
+    scheme: Scheme | None = None
 
 
-class McpExternalOperationBindingRequest(RequestShape):
-    """An MCP tool. `externalOperationVersion` null: the latest enabled one when a run starts."""
+class McpExternalOperationBindingRequest(OperationLinkRequest):
+    """An MCP tool. `externalOperationVersion` null: the latest enabled one when a run starts. The last four only tighten."""
 
     name: Name
-    external_operation_id: Uuid
     external_operation_version: Positive | None = None
     request_bindings: tuple[NameValuePairRequest, ...] = ()
     authentication_header: ConnectorAuthenticationHeaderRequest | None = None
     prompt_guidance: Text | None = None
     is_terminal: Flag = False
+    approval_mode: ApprovalMode | None = None
+    is_idempotent: Flag | None = None
+    limit_seconds: Seconds | None = None
+    limit_bytes: Bytes | None = None
 
 
 class OpenApiExternalOperationBindingRequest(McpExternalOperationBindingRequest):

@@ -3,6 +3,7 @@
 from enum import StrEnum
 from typing import Literal
 
+from folkmoot.wire.definitions.links import LinkText, OperationLinkRequest, Scheme
 from folkmoot.wire.formats import Flag, Name, RequestShape, ResponseShape, Text, Uuid
 
 ConnectorBindingType = Literal["Request", "Path", "Query", "Header"]
@@ -29,6 +30,7 @@ class ConnectorAuthenticationSecretInput(ResponseShape):
     name: str
     description: str | None
     is_required: bool
+    scheme: str | None
 
 
 class ConnectorBindingInput(ResponseShape):
@@ -53,23 +55,26 @@ class PromptInput(ResponseShape):
     is_required: bool
 
 
-class ConnectorAuthenticationSecretInputRequest(RequestShape):
-    """An input whose value is a secret's id; for one agent's calls, or for all where `agentId` is null."""
+class ConnectorAuthenticationSecretInputRequest(OperationLinkRequest):
+    """An input whose value is a secret's id; for one agent's calls, or for all where none is named. Agent and secret by id, or
+    by name as `agent` and `defaultSecret`."""
 
-    external_operation_id: Uuid
     agent_id: Uuid | None = None
+    agent: LinkText | None = None
     default_secret_id: Uuid | None = None
+    default_secret: LinkText | None = None
     header_name: Name
+    scheme: Scheme | None = None
     name: Name
     description: Text | None = None
     is_required: Flag = False
 
 
-class ConnectorBindingInputRequest(RequestShape):
+class ConnectorBindingInputRequest(OperationLinkRequest):
     """An input whose value goes into a tool's calls, to `target`; the model neither sees nor chooses it."""
 
-    external_operation_id: Uuid
     agent_id: Uuid | None = None
+    agent: LinkText | None = None
     target: Name
     default_value: Text | None = None
     type: ConnectorBindingType

@@ -1,0 +1,83 @@
+"""What must hold when a connector is saved. Pointers are into the version, by the wire's names.
+
+Deliberately absent: where an address leads (the guard sees to that at every connection), and whether anybody answers there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from folkmoot.domain.binding_checks import faults_of_header
+from folkmoot.domain.connectors import ConnectorHeader, McpConnectorVersion, OpenApiConnectorVersion
+from folkmoot.domain.operations import Http, Stdio
+from folkmoot.kernel.errors import Fault
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
+_MAX_URL = 2_000
+
+
+def faults_of_mcp_connector(version: McpConnectorVersion) -> tuple[Fault, ...]:
+    """What keeps the version from being saved; () if nothing does."""
+    match version.server:
+        case Http():
+            return (*_url_faults("/url", version.server.url), *_header_faults(version.headers))
+        case Stdio():
+            return (*_command_faults(version.server), *_no_headers(version.headers))
+
+
+def faults_of_open_api_connector(version: OpenApiConnectorVersion) -> tuple[Fault, ...]:
+    """The same of an OpenAPI service."""
+    faults = list(_header_faults(version.headers))
+    if (version.document_url is None) == (version.document_hash is None):
+        faults.append(
+            Fault("/document", "A connector has one document: give its 'documentUrl', or upload it as 'document'.")
+        )
+    if version.document_url is not None:
+        faults += _url_faults("/documentUrl", version.document_url)
+    if version.base_url is not None:
+        faults += _url_faults("/baseUrl", version.base_url)
+    return tuple(faults)
+
+
+def _url_faults(pointer: str, url: str) -> Iterator[Fault]:
+    try:
+        parts = urlsplit(url)
+        is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_whole = False
+    if not is_whole or len(url) > _MAX_URL or not url.isprintable() or " " in url:
+        yield Fault(pointer, "This is no address; write one such as https://tools.example.com/mcp.")
+    elif parts.username is not None or parts.password is not None:
+        yield Fault(
+            pointer, "An address holds no user or password: put them into a secret, and name it under 'headers'."
+        )
+    elif parts.fragment:
+        yield Fault(pointer, "An address has no part after '#' here; leave it out.")
+
+
+def _command_faults(server: Stdio) -> Iterator[Fault]:
+    if not server.command.strip() or "\0" in server.command:
+        yield Fault("/command", "This is no command; name a program.")
+    for index, argument in enumerate(server.arguments):
+        if "\0" in argument:
+            yield Fault(f"/arguments/{index}", "An argument holds no NUL; correct it.")
+    for name, value in server.environment.items():
+        if not _VARIABLE.fullmatch(name) or "\0" in value:
+            yield Fault("/environment", f"'{name[:60]}' is no variable of an environment; use letters, digits and '_'.")
+
+
+def _no_headers(headers: tuple[ConnectorHeader, ...]) -> Iterator[Fault]:
+    if headers:
+        yield Fault("/headers", "A command takes no headers; leave them out.")
+
+
+def _header_faults(headers: tuple[ConnectorHeader, ...]) -> Iterator[Fault]:
+    seen: set[str] = set()
+    for index, header in enumerate(headers):
+        pointer = f"/headers/{index}"
+        yield from faults_of_header(pointer, header.header_name, header.scheme)
+        if header.header_name.lower() in seen:
+            yield Fault(f"{pointer}/headerName", f"'{header.header_name}' is there twice; leave one out.")
+        seen.add(header.header_name.lower())

@@ -1,0 +1,56 @@
+"""Where an agent and an interaction meet: the agent's `%%name%%`s need inputs, and the tools of both need names of their own.
+
+Pointers are the one that is handed in: neither version holds the fault alone. Deliberately absent: what either says for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from folkmoot.domain.binding_checks import faults_of_secret_input, texts_of
+from folkmoot.domain.checking import inputs_of_calls, operations_of, tools_of_agent
+from folkmoot.domain.definitions import AgentBinding, AgentVersion, RoundRobinVersion
+from folkmoot.domain.prompts import check_prompts
+from folkmoot.domain.tool_names import faults_of_tool_names
+from folkmoot.kernel.errors import Fault
+
+
+def faults_of_participant(
+    pointer: str, *, agent: AgentVersion, name: str, binding: AgentBinding, interaction: RoundRobinVersion
+) -> tuple[Fault, ...]:
+    """What of the agent (`name` is its own) does not fit the interaction."""
+    return (
+        *_faults_of_texts(pointer, agent, name, interaction),
+        *_faults_of_tools(pointer, agent, name, binding, interaction),
+    )
+
+
+def _faults_of_texts(pointer: str, agent: AgentVersion, name: str, interaction: RoundRobinVersion) -> Iterator[Fault]:
+    known = [item.name for item in interaction.inputs_prompt]
+    for fault in check_prompts([(pointer, text) for text in agent.prompts], known):
+        yield Fault(pointer, f"In the prompts of agent '{name}': {fault.message}")
+    secret_inputs = [item.name for item in interaction.inputs_connector_authentication_secret]
+    for _, bound in operations_of(agent):
+        texts = [(pointer, text) for _, text in texts_of("", bound)]
+        faults = list(check_prompts(texts, inputs_of_calls(interaction)))
+        header = bound.authentication_header
+        if header is not None and header.secret_input_name is not None:
+            faults += faults_of_secret_input("", header.secret_input_name, secret_inputs)
+        for fault in faults:
+            yield Fault(pointer, f"In the tool '{bound.name}' of agent '{name}': {fault.message}")
+
+
+def _faults_of_tools(
+    pointer: str, agent: AgentVersion, name: str, binding: AgentBinding, interaction: RoundRobinVersion
+) -> Iterator[Fault]:
+    """Those of the agent alone and of the interaction alone are found there; here what is alike between the two."""
+    own = [tool for _, tool in tools_of_agent(agent)]
+    others = [bound.name for _, bound in (*operations_of(binding), *operations_of(interaction))]
+    before = {fault.message for fault in (*_alone(own), *_alone(others))}
+    for fault in faults_of_tool_names((pointer, tool) for tool in (*own, *others)):
+        if fault.message not in before:
+            yield Fault(pointer, f"With agent '{name}': {fault.message}")
+
+
+def _alone(names: list[str]) -> tuple[Fault, ...]:
+    return faults_of_tool_names(("", tool) for tool in names)

@@ -1,0 +1,63 @@
+"""Results that are too large for a conversation: kept whole in the content store, shown by head and tail, read on by id.
+
+They are written before the commit that refers to them: one that no item comes to name is swept. Deliberately absent: who may
+read on; a result is found by its run alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from folkmoot.domain.calls import CallResult, ResultTarget, Tool
+from folkmoot.domain.json_text import visible
+from folkmoot.domain.runs import Claim
+from folkmoot.kernel import fault_points
+from folkmoot.runtime.workshop import Workshop
+from folkmoot.store import contents
+from folkmoot.store.database import Database
+
+LARGEST_SHOWN = 32 * 1024  # bytes of UTF-8
+_HEAD, _TAIL = 6_000, 2_000  # characters
+_PIECE = 20_000  # characters read on at once: in any script they stay below LARGEST_SHOWN times three
+_LONGEST_PIECE = 30_000
+
+
+async def kept(workshop: Workshop, claim: Claim, result: CallResult, *, tool: Tool) -> CallResult:
+    """The result as the conversation carries it."""
+    text = visible(result.text)
+    data = text.encode()
+    if len(data) <= LARGEST_SHOWN or isinstance(tool.target, ResultTarget):
+        return result
+    content_id = workshop.new_id()
+    async with workshop.database.writer() as writer:
+        await contents.put(writer, claim.tenant_id, run_id=claim.run_id, content_id=content_id, data=data)
+    fault_points.reach("after_content")
+    cut = len(text) - _HEAD - _TAIL
+    note = f"[{cut:,} of {len(text):,} characters are not shown. Read on with read_tool_result, id {content_id}, offset {_HEAD}.]"
+    shown = f"{text[:_HEAD]}\n{note}\n{text[-_TAIL:]}"
+    return replace(result, text=shown, content_id=content_id, size=len(data))
+
+
+async def read(database: Database, arguments: dict[str, Any], *, tenant_id: UUID, run_id: UUID) -> CallResult:
+    """A piece of a kept result: `id`, and from `offset` on `length` characters."""
+    try:
+        content_id = UUID(str(arguments.get("id")))
+    except ValueError:
+        return CallResult("This is no id of a result; it stands where the result was cut.", is_error=True)
+    async with database.reader() as reader:
+        data = await contents.get(reader, tenant_id, run_id=run_id, content_id=content_id)
+    if data is None:
+        return CallResult(f"This run has no result with the id {content_id}.", is_error=True)
+    text = data.decode()
+    offset, length = arguments.get("offset", 0), min(arguments.get("length", _PIECE), _LONGEST_PIECE)
+    piece = text[offset : offset + length]
+    left = len(text) - offset - len(piece)
+    if left > 0:
+        return CallResult(
+            f"{piece}\n[{left:,} characters follow, from offset {offset + len(piece)} on.]", is_error=False
+        )
+    return CallResult(
+        piece or f"The result has {len(text):,} characters; there is nothing from here on.", is_error=False
+    )

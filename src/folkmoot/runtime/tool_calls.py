@@ -1,0 +1,80 @@
+"""Makes a tool's call: an operator's function, an external operation, or a look into a kept result.
+
+Secrets are read when a call is made and nowhere kept; what comes back is masked, as a last line. Never raises for what a tool
+does. Deliberately absent: when a call may be made (`engine`), and its record (`drive`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, assert_never
+from uuid import UUID
+
+from folkmoot.domain.calls import CallResult, FunctionTarget, ResultTarget, Tool
+from folkmoot.domain.operations import OperationTarget, SecretHeader
+from folkmoot.kernel.errors import FolkmootError
+from folkmoot.runtime import large_results
+from folkmoot.store.database import Database
+from folkmoot.tools.functions import CallContext, FunctionTools
+
+
+class Operations(Protocol):
+    """Calls external operations. `verify`: first see that the operation is what the run is pinned to."""
+
+    async def call(
+        self,
+        target: OperationTarget,
+        arguments: dict[str, Any],
+        *,
+        headers: dict[str, str],
+        limit_seconds: float,
+        limit_bytes: int,
+        idempotency_key: str,
+        is_repeatable: bool,
+        verify: bool,
+    ) -> CallResult: ...
+
+
+ReadHeader = Callable[[UUID, SecretHeader], Awaitable[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCalls:
+    """`read_header`: a header's value for a tenant, opened now. `mask`: hides known secrets in a text."""
+
+    database: Database
+    functions: FunctionTools
+    operations: Operations
+    read_header: ReadHeader
+    mask: Callable[[str], str]
+
+    async def call(
+        self, tool: Tool, arguments: dict[str, Any], *, call_id: str, tenant_id: UUID, run_id: UUID
+    ) -> CallResult:
+        """The call's result, its secrets masked. A call's own id is its idempotency key."""
+        match tool.target:
+            case FunctionTarget():
+                context = CallContext(call_id=call_id, idempotency_key=call_id, run_id=str(run_id))
+                result = await self.functions.run(tool.name, json.dumps(arguments, ensure_ascii=False), context)
+            case ResultTarget():
+                result = await large_results.read(self.database, arguments, tenant_id=tenant_id, run_id=run_id)
+            case OperationTarget() as target:
+                result = await self._operation(tool, target, arguments, call_id=call_id, tenant_id=tenant_id)
+            case _:
+                assert_never(tool.target)
+        return replace(result, text=self.mask(result.text))
+
+    async def _operation(
+        self, tool: Tool, target: OperationTarget, arguments: dict[str, Any], *, call_id: str, tenant_id: UUID
+    ) -> CallResult:
+        try:
+            headers = {header.header_name: await self.read_header(tenant_id, header) for header in target.headers}
+        except FolkmootError as error:
+            return CallResult(f"{tool.name} was not called: {error}", is_error=True)
+        return await self.operations.call(
+            target, arguments, headers=headers, limit_seconds=tool.limit_seconds, limit_bytes=tool.limit_bytes,
+            idempotency_key=call_id, is_repeatable=tool.is_idempotent or tool.is_read_only,
+            verify=tool.is_gated,  # what a person approved is what is called, or nothing is (F32)
+        )  # fmt: skip

@@ -1,0 +1,67 @@
+"""The audit log: who did what, written in the transaction of the deed, so that neither is there without the other.
+
+Deliberately absent: changing or deleting an entry, and values of secrets, which no caller may put into `detail`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from folkmoot.domain.audit import AuditCursor, AuditEntry, AuditFilter
+from folkmoot.domain.tenancy import Caller
+from folkmoot.store.codecs import json_text, json_value, safe
+from folkmoot.store.database import Reader, Writer, queries
+
+_sql: Any = queries("audit")
+API = "api"
+COMMAND = "command"
+
+
+async def note(
+    writer: Writer, caller: Caller, *, action: str, subject_kind: str, subject_id: UUID | None = None,
+    detail: Mapping[str, Any] | None = None, channel: str | None = None,
+) -> None:  # fmt: skip
+    """Write down that `caller` did `action` ('run.started') to a subject ('run', its id), in the caller's open transaction.
+
+    `detail`: a small JSON object, such as names; never a secret's value. `channel` null: 'api' where a key was used, else 'command'.
+    """
+    await _sql.insert_entry(
+        writer.connection,
+        tenant_id=caller.tenant_id,
+        user_id=caller.user_id,
+        user_name=safe(caller.user_name),
+        key_id=caller.key_id,
+        channel=channel or (API if caller.key_id is not None else COMMAND),
+        action=action,
+        subject_kind=subject_kind,
+        subject_id=subject_id,
+        detail=json_text(dict(detail or {})),
+    )
+
+
+async def page(
+    reader: Reader, tenant_id: UUID, *, wanted: AuditFilter, after: AuditCursor | None, limit: int
+) -> list[AuditEntry]:
+    """Entries under a filter, the newest first, those after the cursor."""
+    async with reader.planned_anew():
+        rows = _sql.entries(
+            reader.connection,
+            tenant_id=tenant_id,
+            user_id=wanted.user_id,
+            action=safe(wanted.action) if wanted.action is not None else None,
+            subject_kind=safe(wanted.subject_kind) if wanted.subject_kind is not None else None,
+            subject_id=wanted.subject_id,
+            since=wanted.since,
+            before=wanted.before,
+            after_at=after.at if after else None,
+            after_id=after.audit_id if after else None,
+            limit=limit,
+        )
+        return [_entry(row) async for row in rows]
+
+
+def _entry(row: Any) -> AuditEntry:
+    values = dict(row.items())
+    return AuditEntry(**{**values, "detail": json_value(values["detail"])})

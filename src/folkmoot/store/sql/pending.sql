@@ -1,0 +1,136 @@
+-- name: lock_run^
+-- Whoever answers, stops or pauses a run locks its row first. What is read after this is what holds.
+select status, ended_at is not null as has_ended from process where tenant_id = :tenant_id and run_id = :run_id for update;
+
+-- name: find^
+select *, coalesce(expires_at <= folkmoot_now(), false) as is_due from pending
+where tenant_id = :tenant_id and run_id = :run_id and pending_id = :pending_id;
+
+-- name: open_ones
+-- What a run waits for now, in the order it was asked. As in all that asks for one run, num_nulls keeps the planner from the index
+-- of everything open: while its statistics are from before a rush it takes that one for empty, and reads it to its end each time.
+select *, coalesce(expires_at <= folkmoot_now(), false) as is_due from pending
+where tenant_id = :tenant_id and run_id = :run_id and num_nulls(outcome) = 1
+order by asked_at, pending_id;
+
+-- name: is_of_run$
+-- Whether a run's conversation knows a vote, solution, question or turn of this id, though nobody is asked about it.
+select exists (
+    select from item where tenant_id = :tenant_id and run_id = :run_id
+        and (turn_id = :pending_id
+             or (kind in ('voteProposal', 'solutionProposal', 'directQuestionAsk')
+                 and :pending_text in (body ->> 'vote_id', body ->> 'solution_id', body ->> 'question_id'))));
+
+-- name: settle^
+-- An answer, within the transaction that has locked the run: once, and only while there is time. Its item, if it has one, follows
+-- what is there; the run is woken and keeps its status, for only a claim sets Running.
+with t as materialized (select folkmoot_now() as now),
+a as (
+    update pending w set outcome = :outcome, answer = :answer, answered_at = t.now, answered_by = :answered_by,
+        answered_by_name = :answered_by_name, channel = :channel
+    from t
+    where w.tenant_id = :tenant_id and w.run_id = :run_id and w.pending_id = :pending_id and num_nulls(w.outcome) = 1
+        and (w.expires_at is null or w.expires_at > t.now)
+    returning w.*),
+p as (
+    update process p set
+        signal_number = p.signal_number + 1, last_sequence = p.last_sequence + :items, updated_at = t.now,
+        ready_at = case when p.worker_id is null then least(p.ready_at, t.now) else p.ready_at end
+    from a cross join t where p.tenant_id = a.tenant_id and p.run_id = a.run_id and p.ended_at is null
+    returning p.last_sequence),
+o as (
+    insert into outbox (tenant_id, message_id, webhook_id, kind, body, created_at, ready_at)
+    select a.tenant_id, folkmoot_new_id(), w.webhook_id, 'approval.decided', jsonb_build_object(
+               'type', 'approval.decided', 'timestamp', t.now, 'data', jsonb_build_object(
+                   'id', a.pending_id, 'runId', a.run_id, 'kind', a.kind, 'outcome', a.outcome, 'dateRequested', a.asked_at,
+                   'dateAnswered', a.answered_at, 'answeredById', a.answered_by, 'answeredByName', a.answered_by_name,
+                   'channel', a.channel, 'answer', a.answer)), t.now, t.now
+    from a cross join t join webhook w on w.tenant_id = a.tenant_id
+    where w.disabled_at is null and 'approval.decided' = any(w.kinds))
+select a.*, false as is_due, p.last_sequence from a cross join p;
+
+-- name: insert_item^
+insert into item (tenant_id, run_id, sequence, created_at, item_id, kind, author_kind, author_name, author_id, thread_id, turn_id, body, detail)
+values (:tenant_id, :run_id, :sequence, folkmoot_now(), :item_id, :kind, :author_kind, :author_name, :author_id, :thread_id, :turn_id,
+        :body, :detail)
+returning *;
+
+-- name: stop
+-- A run's stop closes what it waits for, in the transaction that asked for the stop and has locked the run's row.
+with t as materialized (select folkmoot_now() as now),
+a as (
+    update pending w set outcome = 'Stopped', answered_at = t.now, answered_by = :stopped_by, answered_by_name = :stopped_by_name,
+        channel = :channel
+    from t where w.tenant_id = :tenant_id and w.run_id = :run_id and num_nulls(w.outcome) = 1
+    returning w.*),
+o as (
+    insert into outbox (tenant_id, message_id, webhook_id, kind, body, created_at, ready_at)
+    select a.tenant_id, folkmoot_new_id(), w.webhook_id, 'approval.decided', jsonb_build_object(
+               'type', 'approval.decided', 'timestamp', t.now, 'data', jsonb_build_object(
+                   'id', a.pending_id, 'runId', a.run_id, 'kind', a.kind, 'outcome', a.outcome, 'dateRequested', a.asked_at,
+                   'dateAnswered', a.answered_at, 'answeredById', a.answered_by, 'answeredByName', a.answered_by_name,
+                   'channel', a.channel, 'answer', null)), t.now, t.now
+    from a cross join t join webhook w on w.tenant_id = a.tenant_id
+    where w.disabled_at is null and 'approval.decided' = any(w.kinds))
+select a.pending_id from a;
+
+-- name: waiting_keys
+-- What waits, the longest first. It is planned anew for the values at hand, so that a filter that is null is gone.
+select run_id, pending_id from pending
+where tenant_id = :tenant_id and outcome is null
+    and (:kind::pending_kind is null or kind = :kind::pending_kind)
+    and (:run_id::uuid is null or run_id = :run_id::uuid)
+    and (:after_date::timestamptz is null or (asked_at, pending_id) > (:after_date::timestamptz, :after_id::uuid))
+order by asked_at, pending_id limit :limit::bigint;
+
+-- name: page_keys
+-- The same of what became of things, or of both, the newest first.
+select run_id, pending_id from pending
+where tenant_id = :tenant_id
+    and (:outcome::pending_outcome is null or outcome = :outcome::pending_outcome)
+    and (:kind::pending_kind is null or kind = :kind::pending_kind)
+    and (:run_id::uuid is null or run_id = :run_id::uuid)
+    and (:after_date::timestamptz is null or (asked_at, pending_id) < (:after_date::timestamptz, :after_id::uuid))
+order by asked_at desc, pending_id desc limit :limit::bigint;
+
+-- name: entry^
+select w.*, false as is_due, d.name as interaction_name, n.name as namespace_name
+from pending w
+join process p on p.tenant_id = w.tenant_id and p.run_id = w.run_id
+join definition d on d.tenant_id = p.tenant_id and d.definition_id = p.definition_id
+join namespace n on n.tenant_id = p.tenant_id and n.namespace_id = p.namespace_id
+where w.tenant_id = :tenant_id and w.run_id = :run_id and w.pending_id = :pending_id;
+
+-- name: counts
+select kind, count(*) from pending where tenant_id = :tenant_id and outcome is null group by kind;
+
+-- name: open_keys
+-- Which things wait, the longest first, no more than a feed shows.
+select pending_id, run_id, asked_at from pending where tenant_id = :tenant_id and outcome is null
+order by asked_at, pending_id limit :limit;
+
+-- name: moment$
+select folkmoot_now();
+
+-- name: entries
+-- The rows of these keys.
+select w.*, false as is_due, d.name as interaction_name, n.name as namespace_name
+from unnest(:run_ids::uuid[], :pending_ids::uuid[]) as k(run_id, pending_id)
+join pending w on w.tenant_id = :tenant_id and w.run_id = k.run_id and w.pending_id = k.pending_id
+join process p on p.tenant_id = w.tenant_id and p.run_id = w.run_id
+join definition d on d.tenant_id = p.tenant_id and d.definition_id = p.definition_id
+join namespace n on n.tenant_id = p.tenant_id and n.namespace_id = p.namespace_id
+order by w.asked_at, w.pending_id;
+
+-- name: settled_since
+-- What was closed after a moment, for a feed that goes on from there.
+select w.*, false as is_due, d.name as interaction_name, n.name as namespace_name
+from (
+    select * from pending where tenant_id = :tenant_id and outcome is not null
+        and (answered_at, pending_id) > (:since::timestamptz, :after_id::uuid)
+    order by answered_at, pending_id limit :limit::bigint
+) w
+join process p on p.tenant_id = w.tenant_id and p.run_id = w.run_id
+join definition d on d.tenant_id = p.tenant_id and d.definition_id = p.definition_id
+join namespace n on n.tenant_id = p.tenant_id and n.namespace_id = p.namespace_id
+order by w.answered_at, w.pending_id;

@@ -1,0 +1,91 @@
+"""Masks known secrets wherever they turn up, plain or encoded: the last line, behind code that never hands them out.
+
+Each value that this process opened or sealed is known, up to a bound; the oldest are forgotten first. Deliberately absent: guesses
+at what may be a secret, and values too short to be told from ordinary words.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+from collections.abc import Iterator
+from urllib.parse import quote, quote_plus
+
+from folkmoot.vault.texts import MASK
+
+SHORTEST = 6
+MOST_CHARACTERS = 1_000_000
+
+
+class Mask:
+    """The values that are known, each with all the forms in which it may be met."""
+
+    def __init__(self, *, most_characters: int = MOST_CHARACTERS) -> None:
+        self._most_characters = most_characters
+        self._forms: dict[str, tuple[str, ...]] = {}
+        self._characters = 0
+
+    def add(self, value: str) -> None:
+        """Know this value from now on. Values shorter than 6 characters are not masked."""
+        if len(value) < SHORTEST or value in self._forms:
+            return
+        self._forms[value] = tuple(dict.fromkeys(_forms(value)))
+        self._characters += len(value)
+        while self._characters > self._most_characters and len(self._forms) > 1:
+            oldest = next(iter(self._forms))
+            del self._forms[oldest]
+            self._characters -= len(oldest)
+
+    def mask(self, text: str) -> str:
+        """The text with every known value, in whichever form, as '•••'."""
+        found = [form for forms in tuple(self._forms.values()) for form in forms if form in text]
+        # The longest first, lest a value that is part of another leave the rest of it.
+        for form in sorted(found, key=len, reverse=True):
+            text = text.replace(form, MASK)
+        return text
+
+
+def _forms(value: str) -> Iterator[str]:
+    yield value
+    for is_ascii in (True, False):
+        once = json.dumps(value, ensure_ascii=is_ascii)[1:-1]
+        yield once
+        yield json.dumps(once, ensure_ascii=is_ascii)[1:-1]  # JSON as text in JSON, as a call's arguments are
+    yield value.replace("~", "~0").replace("/", "~1")  # in a JSON pointer
+    data = value.encode("utf-8", "surrogatepass")
+    yield data.hex()
+    yield data.hex().upper()
+    for quoted in (quote(data, safe=""), quote(data), quote_plus(data)):
+        yield quoted
+        yield _with_small_digits(quoted)
+    yield base64.b64encode(data).decode("ascii")
+    yield base64.urlsafe_b64encode(data).decode("ascii")
+    for offset in range(3):
+        yield from _encoded(data, offset)
+
+
+def _with_small_digits(quoted: str) -> str:
+    """The same with `%2f` for `%2F`."""
+    head, *rest = quoted.split("%")
+    return head + "".join(f"%{part[:2].lower()}{part[2:]}" for part in rest)
+
+
+def _encoded(data: bytes, offset: int) -> Iterator[str]:
+    """Base64 in both alphabets, as far as it does not depend on what stands before and after, `offset` bytes into a group of three."""
+    encoded = base64.b64encode(b"\0" * offset + data)
+    first = -(-offset * 8 // 6)
+    whole = encoded[first : (offset + len(data)) * 8 // 6].decode("ascii")
+    yield whole
+    yield whole.translate({ord("+"): "-", ord("/"): "_"})
+
+
+OF_PROCESS = Mask()
+mask = OF_PROCESS.mask
+
+
+class MaskingFormatter(logging.Formatter):
+    """Masks a record as it will be written: its message, its values, and the traceback below it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return mask(super().format(record))

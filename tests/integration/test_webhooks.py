@@ -1,0 +1,344 @@
+"""Webhooks: signed messages through the outbox, at least once, to where the operator allows (api.md; F46, F50)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import aiosql
+import pytest
+import pytest_asyncio
+from api_at_hand import RUNS, Served, problem_of, publish_panel, served, start_run, stranger_key, working_beside
+from standardwebhooks import Webhook, WebhookVerificationError
+from waiting_at_hand import ask, fetch, hash_of
+
+from folkmoot.bootstrap.connections import Connections
+from folkmoot.domain.pending import PendingKind
+from folkmoot.kernel.errors import SecretFault
+from folkmoot.runtime.outbox import WAITS, Outbox
+from folkmoot.services import webhooks as services
+from folkmoot.store import runs, webhooks
+from folkmoot.vault.keys import key_of
+from folkmoot.vault.sealing import Vault
+
+APPROVE = {"decision": "Approve", "argumentsHash": hash_of('{"path": "a.txt"}').hex()}
+BOTH = ["approval.requested", "approval.decided"]
+
+
+@dataclass
+class Receiver:
+    """A server of somebody's: keeps what it is sent, and answers with the next of `answers`, else 204."""
+
+    url: str = ""
+    got: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
+    answers: list[bytes] = field(default_factory=list)
+
+    async def take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head, *lines = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        headers = dict(line.lower().split(": ", 1) for line in lines if ": " in line)
+        originals = {line.split(": ", 1)[0].lower(): line.split(": ", 1)[1] for line in lines if ": " in line}
+        body = await reader.readexactly(int(headers.get("content-length", 0)))
+        self.got.append((head.split()[1], originals, body))
+        answer = self.answers.pop(0) if self.answers else b"204 No Content"
+        writer.write(b"HTTP/1.1 " + answer + b"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+
+@pytest_asyncio.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    made = Receiver()
+    server = await asyncio.start_server(made.take, "127.0.0.1", 0)
+    made.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/told"
+    yield made
+    server.close()
+
+
+@pytest_asyncio.fixture
+async def server(database_dsn: str, tmp_path: Path) -> AsyncIterator[Served]:
+    async with served(database_dsn, data_dir=tmp_path) as server:
+        await publish_panel(server.client, tmp_path)
+        yield server
+
+
+async def hook(server: Served, url: str, kinds: list[str] = BOTH) -> Any:
+    answer = await server.client.post("/webhooks", json={"url": url, "kinds": kinds})
+    assert answer.status_code == 201, answer.text
+    return answer.json()
+
+
+async def decide_one(server: Served) -> tuple[str, UUID]:
+    """Something is asked and decided; the run's id and that of the approval."""
+    run_id = (await start_run(server.client))["id"]
+    id_ = await ask(server.installation.database, run_id, PendingKind.APPROVAL)
+    assert (await server.client.post(f"{RUNS}/by-id/{run_id}/approvals/{id_}", json=APPROVE)).status_code == 200
+    return run_id, id_
+
+
+@asynccontextmanager
+async def outbox(server: Served, *, allow: tuple[str, ...] = ("127.0.0.1",)) -> AsyncIterator[Outbox]:
+    """What sends, when it is told to."""
+    installation = server.installation
+    connections = Connections(allow, is_stdio_allowed=False)
+    try:
+        yield Outbox(installation.database, installation.vault, connections.post, chance=lambda: 0.5, poll_seconds=60)
+    finally:
+        await connections.close()
+
+
+async def messages(server: Served, webhook: Any) -> list[Any]:
+    """The newest first."""
+    answer = await server.client.get(f"/webhooks/by-id/{webhook['id']}/messages")
+    items: list[Any] = answer.json()["items"]
+    return items
+
+
+async def make_due(server: Served) -> None:
+    async with server.installation.database.writer() as writer:
+        await writer.connection.execute("update outbox set ready_at = folkmoot_now() where ready_at is not null")
+
+
+async def test_a_decision_is_told_signed_and_once(server: Served, receiver: Receiver) -> None:
+    """F46: the library of the standard verifies it; another secret, an altered body and another id do not."""
+    made = await hook(server, receiver.url)
+    run_id, id_ = await decide_one(server)
+    async with outbox(server) as sender:
+        assert await sender.send_due() == 1
+        assert await sender.send_due() == 0
+    ((_, headers, body),) = receiver.got
+    told = Webhook(made["secret"]).verify(body, headers)
+    assert (told["type"], told["data"]["id"], told["data"]["runId"]) == ("approval.decided", str(id_), run_id)
+    assert (told["data"]["outcome"], told["data"]["answeredByName"], told["data"]["kind"]) == (
+        "Approved",
+        "owner",
+        "Approval",
+    )
+    (message,) = await messages(server, made)
+    assert (message["status"], message["attempts"], message["id"]) == ("Delivered", 1, headers["webhook-id"])
+    for secret, sent, marks in (
+        ("whsec_" + "A" * 43 + "=", body, headers),
+        (made["secret"], body.replace(b"Approved", b"Rejected"), headers),
+        (made["secret"], body, headers | {"webhook-id": str(id_)}),
+        (made["secret"], body, headers | {"webhook-timestamp": "1600000000"}),
+    ):
+        with pytest.raises(WebhookVerificationError):
+            Webhook(secret).verify(sent, marks)
+
+
+async def test_a_webhook_is_told_only_what_it_asked_for_and_of_its_own_tenant(
+    server: Served, receiver: Receiver
+) -> None:
+    """F40."""
+    await hook(server, receiver.url, ["approval.requested"])
+    _, key = await stranger_key(server.installation.database)
+    async with server.of(key) as theirs:
+        assert (await theirs.post("/webhooks", json={"url": receiver.url, "kinds": BOTH})).status_code == 201
+    await decide_one(server)
+    assert await fetch(server.installation.database, "select from outbox") == []
+
+
+async def test_a_stop_and_an_expiry_are_told_too(server: Served, receiver: Receiver) -> None:
+    await hook(server, receiver.url)
+    database = server.installation.database
+    run_id = (await start_run(server.client))["id"]
+    await ask(database, run_id, PendingKind.QUESTION)
+    await server.client.post(f"{RUNS}/by-id/{run_id}/stop")
+    await ask(database, (await start_run(server.client))["id"], PendingKind.TURN, expires_in=-1)
+    async with database.writer() as writer:
+        assert len(await runs.expire(writer)) == 1
+    async with outbox(server) as sender:
+        await sender.send_due()
+    told = [json.loads(body)["data"] for _, _, body in receiver.got]
+    assert sorted((data["outcome"], data["answeredByName"]) for data in told) == [
+        ("Expired", None),
+        ("Stopped", "owner"),
+    ]
+
+
+async def test_what_a_run_asks_is_told_by_its_worker(server: Served, receiver: Receiver, tmp_path: Path) -> None:
+    """Written with the pause, sent by the worker's process through its guard, which lets nothing inside here (F50)."""
+    made = await hook(server, receiver.url)
+    await publish_panel(server.client, tmp_path, humanSettings={"chatMode": "EveryRound"})
+    async with asyncio.timeout(30), working_beside(server.installation):
+        run_id = (await start_run(server.client))["id"]
+        while not (told := await messages(server, made)) or told[0]["lastError"] is None:
+            await asyncio.sleep(0.05)
+    assert (told[0]["kind"], told[0]["attempts"]) == ("approval.requested", 1)
+    assert "address inside" in told[0]["lastError"] and receiver.got == []
+    await make_due(server)
+    async with outbox(server) as sender:
+        await sender.send_due()
+    ((_, headers, body),) = receiver.got
+    data = Webhook(made["secret"]).verify(body, headers)["data"]
+    (waiting,) = (await server.client.get("/approvals", params={"status": "Pending"})).json()["items"]
+    assert (data["id"], data["runId"], data["kind"]) == (waiting["id"], run_id, "Turn")
+
+
+async def test_what_is_not_taken_is_sent_again_the_same_and_given_up_at_last(
+    server: Served, receiver: Receiver
+) -> None:
+    """At least once: the same id and body, ever more rarely, for about three days."""
+    made = await hook(server, receiver.url)
+    await decide_one(server)
+    receiver.answers = [b"500 No"] * (len(WAITS) + 1)
+    assert 2.5 < sum(WAITS) / 86400 < 3.5
+    async with outbox(server) as sender:
+        for _ in WAITS:
+            assert await sender.send_due() == 1
+            assert await sender.send_due() == 0  # not before its time
+            (message,) = await messages(server, made)
+            assert (message["status"], message["lastError"]) == ("Waiting", "the endpoint answered 500")
+            await make_due(server)
+        await sender.send_due()
+    (message,) = await messages(server, made)
+    assert (message["status"], message["attempts"], message["dateNextAttempt"]) == ("GivenUp", len(WAITS) + 1, None)
+    assert len({(headers["webhook-id"], body) for _, headers, body in receiver.got}) == 1
+    for _, headers, body in receiver.got:
+        assert Webhook(made["secret"]).verify(body, headers)
+
+
+@pytest.mark.parametrize("status", [b"301 Moved", b"303 See Other", b"307 Temporary", b"308 Permanent"])
+async def test_a_redirect_is_not_followed(server: Served, receiver: Receiver, status: bytes) -> None:
+    """F46."""
+    made = await hook(server, receiver.url)
+    await decide_one(server)
+    receiver.answers = [status + b"\r\nLocation: " + receiver.url.replace("told", "elsewhere").encode()]
+    async with outbox(server) as sender:
+        await sender.send_due()
+    assert [path for path, _, _ in receiver.got] == ["/told"]
+    (message,) = await messages(server, made)
+    assert message["lastError"] == f"the endpoint answered {status[:3].decode()}"
+
+
+async def test_nothing_inside_is_reached_unless_allowed(server: Served, receiver: Receiver) -> None:
+    """F50: and an endpoint that is not reached is not tried with every message."""
+    made = await hook(server, receiver.url)
+    await decide_one(server)
+    await decide_one(server)
+    async with outbox(server, allow=()) as sender:
+        await sender.send_due()
+    assert receiver.got == []
+    assert all("address inside" in message["lastError"] for message in await messages(server, made))
+
+
+async def test_an_endpoint_that_is_gone_is_told_nothing_any_more(server: Served, receiver: Receiver) -> None:
+    made = await hook(server, receiver.url)
+    await decide_one(server)
+    receiver.answers = [b"410 Gone"]
+    async with outbox(server) as sender:
+        await sender.send_due()
+        await decide_one(server)
+        assert await sender.send_due() == 0
+    shown = (await server.client.get(f"/webhooks/by-id/{made['id']}")).json()
+    assert shown["dateDisabled"] is not None
+    assert [message["status"] for message in await messages(server, made)] == ["GivenUp"]
+
+
+async def test_a_changed_secret_signs_beside_the_old_one_for_a_while(server: Served, receiver: Receiver) -> None:
+    made = await hook(server, receiver.url)
+    changed = (await server.client.post(f"/webhooks/by-id/{made['id']}/rotate")).json()
+    assert changed["secret"] != made["secret"]
+    await decide_one(server)
+    async with outbox(server) as sender:
+        await sender.send_due()
+        ((_, headers, body),) = receiver.got
+        for secret in (made["secret"], changed["secret"]):
+            assert Webhook(secret).verify(body, headers)
+        async with server.installation.database.writer() as writer:
+            await writer.connection.execute("update webhook set previous_until = folkmoot_now()")
+        await decide_one(server)
+        await sender.send_due()
+    _, headers, body = receiver.got[-1]
+    with pytest.raises(WebhookVerificationError):
+        Webhook(made["secret"]).verify(body, headers)
+
+
+async def test_secrets_are_shown_once_and_kept_sealed(server: Served, receiver: Receiver) -> None:
+    """F44, F45: and everything that is done with webhooks is in the audit log."""
+    made = await hook(server, receiver.url)
+    path = f"/webhooks/by-id/{made['id']}"
+    shown = [(await server.client.get(place)).text for place in ("/webhooks", path)]
+    assert made["secret"].startswith("whsec_") and not any("secret" in text for text in shown)
+    (row,) = await fetch(server.installation.database, "select sealed_secret from webhook")
+    assert made["secret"].encode() not in row["sealed_secret"]
+    assert (await server.client.delete(path)).status_code == 204
+    problem_of(await server.client.get(path), 404, "not_found")
+    rows = await fetch(
+        server.installation.database, "select action from audit where subject_kind = 'webhook' order by at"
+    )
+    assert [row["action"] for row in rows] == ["webhook.created", "webhook.deleted"]
+
+
+async def test_secrets_are_sealed_again_under_another_key(server: Served, receiver: Receiver) -> None:
+    """F45: both of an endpoint's secrets; what it is told afterwards is signed as before."""
+    made = await hook(server, receiver.url)
+    await server.client.post(f"/webhooks/by-id/{made['id']}/rotate")
+    database = server.installation.database
+    old = server.installation.vault
+    fresh = key_of(secrets.token_bytes(32))
+    both = Vault((fresh, key_of(bytes(range(32)))), random_bytes=secrets.token_bytes)
+    assert await services.reseal(database, both) == 1
+    assert await services.reseal(database, both) == 0
+    server.installation.vault = Vault((fresh,), random_bytes=secrets.token_bytes)
+    await decide_one(server)
+    async with outbox(server) as sender:
+        await sender.send_due()
+    ((_, headers, body),) = receiver.got
+    assert Webhook(made["secret"]).verify(body, headers)
+    with pytest.raises(SecretFault):
+        (row,) = await fetch(database, "select tenant_id, webhook_id, sealed_secret from webhook")
+        old.open(row["sealed_secret"], services.place_of(row["tenant_id"], row["webhook_id"]))
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"url": "ftp://example.com", "kinds": BOTH}, "/url"),
+        ({"url": "https://", "kinds": BOTH}, "/url"),
+        ({"url": "https://u:p@example.com", "kinds": BOTH}, "/url"),
+        ({"url": "https://example.com/\n", "kinds": BOTH}, "/url"),
+        ({"url": "https://example.com", "kinds": []}, "/kinds"),
+        ({"url": "https://example.com", "kinds": ["run.ended"]}, "/kinds/0"),
+    ],
+)  # fmt: skip
+async def test_what_is_no_endpoint_is_refused(server: Served, body: Any, pointer: str) -> None:
+    problem = problem_of(await server.client.post("/webhooks", json=body), 422, "bad_input")
+    assert [error["pointer"] for error in problem["errors"]][:1] == [pointer]
+
+
+class TestTwoSenders:
+    async def told(self, server: Served, receiver: Receiver) -> int:
+        """How often a receiver is called for twelve messages that two senders find at the same moment."""
+        await hook(server, receiver.url)
+        for _ in range(12):
+            await decide_one(server)
+        async with outbox(server) as one, outbox(server) as other:
+            work: list[Callable[[], Awaitable[int]]] = [one.send_due, other.send_due]
+            await asyncio.gather(*(send() for send in work))
+        return len(receiver.got)
+
+    async def test_each_message_is_sent_by_one(self, server: Served, receiver: Receiver) -> None:
+        assert await self.told(server, receiver) == 12
+
+    async def test_without_the_claim_both_send(
+        self, server: Served, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The negative control of the test above: messages are taken and not moved on."""
+        text = files("folkmoot.store").joinpath("sql/webhooks.sql").read_text(encoding="utf-8")
+        bare = text.replace("for update skip locked limit", "limit").replace(
+            "ready_at = t.now + make_interval(secs => :lease_seconds::float8)",
+            "ready_at = t.now + :lease_seconds::float8 * interval '0'",
+        )
+        assert bare != text
+        monkeypatch.setattr(
+            webhooks, "_sql", aiosql.from_str(bare, "asyncpg", kwargs_only=True, mandatory_parameters=False)
+        )
+        assert await self.told(server, receiver) > 12
