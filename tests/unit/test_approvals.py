@@ -201,3 +201,14 @@ def test_guidance_of_a_tool_and_its_gate_stand_in_the_instructions() -> None:
     assert isinstance(prompt, items.SystemPrompt)
     assert "pay: Only after the customer agreed." in prompt.prompt
     assert "approves each call before it is made: pay" in prompt.prompt
+
+
+def test_a_bound_argument_that_a_model_sends_is_dropped_and_not_held_against_it() -> None:
+    """B50: the parameter is gone from the schema; what a model sends for it is overridden, and the call goes on."""
+    strict = {"type": "object", "additionalProperties": False, "properties": {"amount": {"type": "integer"}}}
+    pay = tool("pay", target=target(), parameters=strict)
+    talk = Conversation(panel(seat("Ann", pay)))
+    talk.say("Ann", reply("", call("pay", amount=1, customer="mine")))
+    assert names(talk) == ["pay"]
+    asked = talk.bodies(items.ToolCall)[0]
+    assert final_call(pay, asked.arguments_json).arguments == {"amount": 1, "customer": "c1"}

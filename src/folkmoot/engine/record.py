@@ -11,9 +11,11 @@ from typing import Any
 from uuid import UUID
 
 from folkmoot.domain import items
+from folkmoot.domain.bindings import without_bound
 from folkmoot.domain.calls import CallResult
 from folkmoot.domain.items import ORCHESTRATOR, Item
 from folkmoot.domain.model_calls import ModelReply, OfferedTool, Purpose, ReplyCall
+from folkmoot.domain.operations import OperationTarget
 from folkmoot.domain.schemas import canonical, parse_arguments, visible
 from folkmoot.engine import instructions, solutions, voting
 from folkmoot.engine.open_parts import Turn
@@ -189,6 +191,11 @@ def _argument_fault(seating: Seating, participant: str, tool: OfferedTool, argum
     arguments = parse_arguments(arguments_json)
     if not isinstance(arguments, dict):
         return f"The arguments of {tool.name} do not parse: {arguments}"
+    known = seating.tools[participant].get(tool.name)
+    if known is not None and isinstance(known.target, OperationTarget):
+        arguments = without_bound(
+            known.target, arguments
+        )  # what a model sends for a bound one is dropped, not held against it
     faults = seating.validator(participant, tool).faults(arguments)
     return (
         f"The arguments of {tool.name} do not fit its schema: {'; '.join(faults)}. Call it again with arguments that do."
