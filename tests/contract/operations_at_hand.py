@@ -5,6 +5,7 @@ Deliberately absent: the servers that are called (`mcp_at_hand`, `recording_serv
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from uuid import UUID
 
 import panels
 from api_at_hand import NAMESPACE, RUNS, Served, publish_panel, put, served, start_run, whole_stream, working_beside
-from crews import Listening, until
+from crews import PATIENCE, Listening, until
 from panels import Started
 
 from folkmoot.domain import items
@@ -67,7 +68,8 @@ class House:
 
     async def ended(self, started: Started) -> str:
         """The status it ended with, by its stream of events, of which a reader gets all."""
-        events = await whole_stream(self.server.client, str(started.run_id))
+        async with asyncio.timeout(PATIENCE):
+            events = await whole_stream(self.server.client, str(started.run_id))
         assert events[-1].name == "end"
         return str(events[-1].data["status"])
 

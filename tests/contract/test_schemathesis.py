@@ -78,8 +78,13 @@ include-operation-id = ["post_message", "stop_run"]
 parameters = {{ "path.run_id" = {{ dictionary = "new-runs" }} }}
 
 [[operations]]
-include-operation-id = ["cast_vote", "answer_question", "pass_turn", "decide_approval", "get_approval"]
+include-operation-id = ["cast_vote", "answer_question", "decide_approval", "get_approval"]
 parameters = {{ "path.run_id" = {{ dictionary = "waiting-runs" }} }}
+
+# A run that no message is sent to: a message would be the turn.
+[[operations]]
+include-operation-id = ["pass_turn"]
+parameters = {{ "path.run_id" = {{ dictionary = "passing-runs" }} }}
 
 [[operations]]
 include-operation-id-regex = "^({not_covered})$"
@@ -123,6 +128,7 @@ PARAMETERS = {
     "path.question_id": "questions",
     "path.approval_id": "approvals",
     "path.webhook_id": "webhooks",
+    "query.turn": "turns",
 }
 
 
@@ -216,9 +222,10 @@ async def seeds(server: Served, folder: Path) -> dict[str, list[Any]]:
 async def waiting(server: Served) -> dict[str, list[Any]]:
     """A run that waits for something of every kind, and one for so much that nobody follows the inbox for long."""
     database = server.installation.database
-    run_id, crowded = [(await start_run(server.client))["id"] for _ in range(2)]
+    run_id, crowded, passing = [(await start_run(server.client))["id"] for _ in range(3)]
     for _ in range(60):
         await ask(database, crowded, PendingKind.TURN)
+    turn = await ask(database, passing, PendingKind.TURN)
     await ask(database, run_id, PendingKind.TURN)
     example = document()["paths"][f"{RUNS}/by-id/{{run_id}}/approvals/{{approval_id}}"]["post"]["requestBody"][
         "content"
@@ -227,6 +234,8 @@ async def waiting(server: Served) -> dict[str, list[Any]]:
     card = approval_card(NEW_ID(), argumentsHash=shown)
     return {
         "waiting-runs": [run_id],
+        "passing-runs": [passing],
+        "turns": [str(turn)],
         "ballots": [str(await ask(database, run_id, PendingKind.VOTE))],
         "questions": [str(await ask(database, run_id, PendingKind.QUESTION))],
         "approvals": [str(await ask(database, run_id, PendingKind.APPROVAL, card=card))],
