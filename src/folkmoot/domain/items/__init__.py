@@ -1,0 +1,123 @@
+"""The 15 kinds of items that a conversation is made of, and the details that let nothing be read out of prose.
+
+An item never changes. `Item` is what a writer makes; sequence and date are given by the append (`StoredItem`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from folkmoot.domain.items.authors import ORCHESTRATOR, Author, AuthorKind
+from folkmoot.domain.items.bodies import (
+    AgentMessage,
+    Agree,
+    Body,
+    DirectQuestionAnswer,
+    DirectQuestionAsk,
+    Disagree,
+    HumanMessage,
+    InjectedSystemMessage,
+    NoAction,
+    OrchestratorMessage,
+    SolutionProposal,
+    Summary,
+    SystemPrompt,
+    ToolCall,
+    ToolResult,
+    VoteProposal,
+)
+from folkmoot.domain.items.details import (
+    Abstained,
+    Balloted,
+    Called,
+    Detail,
+    EmptyReply,
+    Ended,
+    EndReason,
+    Floor,
+    GivenUp,
+    InvalidSolution,
+    NoAnswer,
+    NoVote,
+    Outcome,
+    Prompted,
+    ProtocolCall,
+    Reminder,
+    StuckWarning,
+    Tally,
+    Task,
+    Terminal,
+    TurnEnd,
+    UnknownOutcome,
+)
+
+__all__ = [
+    "MAIN_THREAD",
+    "ORCHESTRATOR",
+    "Abstained",
+    "AgentMessage",
+    "Agree",
+    "Author",
+    "AuthorKind",
+    "Balloted",
+    "Body",
+    "Called",
+    "Detail",
+    "DirectQuestionAnswer",
+    "DirectQuestionAsk",
+    "Disagree",
+    "EmptyReply",
+    "EndReason",
+    "Ended",
+    "Floor",
+    "GivenUp",
+    "HumanMessage",
+    "InjectedSystemMessage",
+    "InvalidSolution",
+    "Item",
+    "NoAction",
+    "NoAnswer",
+    "NoVote",
+    "OrchestratorMessage",
+    "Outcome",
+    "Prompted",
+    "ProtocolCall",
+    "Reminder",
+    "SolutionProposal",
+    "StoredItem",
+    "StuckWarning",
+    "Summary",
+    "SystemPrompt",
+    "Tally",
+    "Task",
+    "Terminal",
+    "ToolCall",
+    "ToolResult",
+    "TurnEnd",
+    "UnknownOutcome",
+    "VoteProposal",
+]
+
+MAIN_THREAD = "main"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One entry of a conversation, before or after it was appended."""
+
+    item_id: UUID
+    author: Author
+    body: Body
+    detail: Detail | None = None
+    turn_id: UUID | None = None
+    model_call_id: UUID | None = None
+    thread_id: str = MAIN_THREAD
+
+
+@dataclass(frozen=True, slots=True)
+class StoredItem:
+    sequence: int
+    date: datetime
+    item: Item
