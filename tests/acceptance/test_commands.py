@@ -263,7 +263,7 @@ def test_keys_are_made_listed_and_revoked(shell: Shell) -> None:
     assert made.out.strip() not in found.out and second["key"] not in found.out
     assert shell.run("keys", "revoke", second["id"]).err.endswith("(command line) is revoked.\n")
     rows = shell.run("keys", "list").out.splitlines()
-    assert rows[0].split() == ["id", "name", "begins", "state", "last", "used"]
+    assert rows[0].split() == ["id", "name", "begins", "state", "scopes", "last", "used"]
     assert [re.split("  +", row)[3] for row in rows[1:]] == ["valid", "valid", "revoked"]
 
 
@@ -315,7 +315,7 @@ def test_the_command_without_a_command_shows_its_help(shell: Shell) -> None:
     alone = shell.run()
     assert (alone.code, alone.out) == (2, "") and "Usage: folkmoot [OPTIONS] COMMAND" in alone.err
     asked = shell.run("--help")
-    assert (asked.code, asked.err) == (0, "") and "runs     Runs: list, show, watch, stop." in asked.out
+    assert (asked.code, asked.err) == (0, "") and "Runs: list, show, watch, stop" in asked.out
 
 
 def test_a_worker_loads_neither_the_api_nor_a_providers_library() -> None:

@@ -9,6 +9,7 @@ from engine_harness import Conversation, call, panel, raw_call, reply, seat, too
 
 from folkmoot.domain import items
 from folkmoot.domain.approvals import final_call
+from folkmoot.domain.calls import CallResult
 from folkmoot.domain.operations import Bound, Http, McpDescriptor, OperationTarget, Place
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.engine.step import RunCall, Wait
@@ -187,12 +188,15 @@ def test_an_approval_covers_one_operation_version_server_and_its_final_arguments
     assert len({base.hash, *(other.hash for other in others)}) == len(others) + 1
 
 
-def test_whoever_has_tools_may_read_on_in_a_result_unless_that_is_disabled() -> None:
-    talk = Conversation(panel(seat("Ann", READ), seat("Ben")))
-    assert "read_tool_result" in [t.name for t in talk.step_of("Ann").offered]
-    assert "read_tool_result" not in talk.seating.tools["Ben"]
-    without = Conversation(panel(seat("Ann", READ), disabled_tools=("read_tool_result",)))
-    assert [t.name for t in without.step_of("Ann").offered].count("read_tool_result") == 0
+def test_whoever_had_a_result_cut_may_read_on_in_it_unless_that_is_disabled() -> None:
+    cut = CallResult("head\n…\ntail", is_error=False, content_id=UUID(int=9), size=100_000)
+    for disabled, offered in (((), True), (("read_tool_result",), False)):
+        talk = Conversation(panel(seat("Ann", READ), seat("Ben"), disabled_tools=disabled))
+        assert "read_tool_result" not in [t.name for t in talk.step_of("Ann").offered], "there is nothing to read on in"
+        talk.say("Ann", reply("", call("read_file")))
+        talk.take(talk.steps[0], cut)
+        assert ("read_tool_result" in [t.name for t in talk.step_of("Ann").offered]) is offered
+        assert "read_tool_result" not in talk.seating.tools["Ben"]
 
 
 def test_guidance_of_a_tool_and_its_gate_stand_in_the_instructions() -> None:

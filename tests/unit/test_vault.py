@@ -137,6 +137,13 @@ FORMS: dict[str, tuple[int, Callable[[str], str]]] = {
     "JSON": (2, json.dumps),
     "JSON with letters as they are": (2, lambda value: json.dumps(value, ensure_ascii=False)),
     "JSON in JSON": (17, lambda value: json.dumps(json.dumps({"key": value}))),
+    "JSON three deep": (22, lambda value: json.dumps(json.dumps(json.dumps(value)))),
+    "JSON with its slashes escaped": (3, lambda value: json.dumps(value).replace("/", "\\/")),
+    "JSON with all but letters escaped": (
+        1,
+        lambda value: re.sub("[^a-zA-Z0-9]", lambda found: f"\\u{ord(found[0]):04X}", value),
+    ),
+    "bytes as Python shows them": (4, lambda value: repr(value.encode())),
     "base64": (0, lambda value: base64.b64encode(value.encode()).decode()),
     "base64 for URLs": (0, lambda value: base64.urlsafe_b64encode(value.encode()).decode()),
     "base64 after one byte": (8, lambda value: base64.b64encode(b":" + value.encode() + b"x").decode()),

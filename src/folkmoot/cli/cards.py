@@ -53,7 +53,11 @@ def summary(entry: InboxEntry) -> str:
             text = f"{card['asker']}: {card['question']}"
         case PendingKind.TURN:
             text = f"the floor in round {card['round']}"
-    return shown(text, limit=_SUMMARY_CHARACTERS).text
+    # both ends, since whoever shows it leaves out more of the middle
+    ends = (
+        f"{text[:_SUMMARY_CHARACTERS]} … {text[-_SUMMARY_CHARACTERS:]}" if len(text) > 2 * _SUMMARY_CHARACTERS else text
+    )
+    return shown(ends).text
 
 
 def command(entry: PendingEntry) -> str:

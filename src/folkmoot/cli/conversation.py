@@ -137,5 +137,6 @@ def _said(body: items.Body) -> str:
 
 
 def _short(text: str, limit: int = 300) -> str:
-    shown = screen.printable(text)
+    """On one line: results are mostly data, and what follows stays apart from them."""
+    shown = " ".join(screen.printable(text).split())
     return shown if len(shown) <= limit else f"{shown[:limit]} … ({len(shown)} characters)"

@@ -32,6 +32,7 @@ _GOES_ON = "The run is left as it is, and goes on where a worker runs"
 _SECOND_THOUGHT_SECONDS = 0.7
 _PATIENCE_SECONDS = 1.0
 _AT_ONCE_SECONDS = 0.2
+_LOOK_SECONDS = 0.2  # what happened before the worker heard of this watcher is seen at the next look
 _PARTING_SECONDS = 12.0  # longer than a worker gives its runs to part
 
 
@@ -98,7 +99,7 @@ class Watching:
             # ends early where the terminal was too slow for the buffer: then on from the last item
             following = events.follow(
                 self._installation.database, self._hub, self._installation.notifier.tell,
-                tenant_id=self._caller.tenant_id, run_id=run_id, after=after,
+                tenant_id=self._caller.tenant_id, run_id=run_id, after=after, poll_seconds=_LOOK_SECONDS,
             )  # fmt: skip
             async for event in following:
                 self._printer.show(event)

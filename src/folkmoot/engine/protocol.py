@@ -21,7 +21,10 @@ _A_PERSON = ""  # no participant's name is empty: people are others to every par
 
 @dataclass(slots=True)
 class Protocol:
-    """`next_seat`: index of who speaks next in this round; equal to the number of seats when the round is over."""
+    """`next_seat`: index of who speaks next in this round; equal to the number of seats when the round is over.
+
+    `readers`: who has a result that was too large to be shown whole, and may read on in it.
+    """
 
     is_opened: bool = False
     ended: bool = False
@@ -38,6 +41,7 @@ class Protocol:
     unsettled_rounds: int = 0
     is_reminded: bool = False
     rejected: tuple[Rejected, ...] = ()
+    readers: frozenset[str] = frozenset()
     repetition: Repetition = NOTHING_NOTED
     turns: dict[str, int] = field(default_factory=dict)
     calls: dict[str, int] = field(default_factory=dict)
@@ -47,7 +51,7 @@ class Protocol:
         return Protocol(
             self.is_opened, self.ended, self.round, self.next_seat, self.turn, self.asking, self.question, self.ballot,
             self.anybody_spoke, self.passes, self.silent_rounds, self.settling, self.unsettled_rounds, self.is_reminded,
-            self.rejected, self.repetition, self.turns.copy(), self.calls.copy(),
+            self.rejected, self.readers, self.repetition, self.turns.copy(), self.calls.copy(),
         )  # fmt: skip
 
     def advance(self, seating: Seating, item: Item) -> None:
@@ -174,6 +178,8 @@ class Protocol:
         closed = next((c for c in turn.open_calls if c.call.call_id == result.tool_call_id), None)
         if closed is not None:
             self.repetition = self.repetition.noting(closed.call, result)
+            if result.tool_result_id is not None:
+                self.readers |= {turn.participant}
             turn = replace(turn, open_calls=tuple(c for c in turn.open_calls if c is not closed))
         if isinstance(item.detail, items.InvalidSolution):
             turn = replace(turn, invalid_solutions=turn.invalid_solutions + 1)

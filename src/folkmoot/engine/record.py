@@ -21,6 +21,7 @@ from folkmoot.engine import instructions, solutions, voting
 from folkmoot.engine.open_parts import Turn
 from folkmoot.engine.protocol import Protocol
 from folkmoot.engine.seating import Seating
+from folkmoot.engine.solutions import joined
 from folkmoot.engine.step import AskModel, RunCall
 from folkmoot.engine.tools_offered import AGREE, ANSWER_NAME, ASK, CALL_VOTE, DISAGREE, PASS, PROPOSE, PROTOCOL
 from folkmoot.kernel.ids import NewId
@@ -198,7 +199,7 @@ def _argument_fault(seating: Seating, participant: str, tool: OfferedTool, argum
         )  # what a model sends for a bound one is dropped, not held against it
     faults = seating.validator(participant, tool).faults(arguments)
     return (
-        f"The arguments of {tool.name} do not fit its schema: {'; '.join(faults)}. Call it again with arguments that do."
+        f"The arguments of {tool.name} do not fit its schema: {joined(faults)} Call it again with arguments that do."
         if faults
         else None
     )

@@ -76,7 +76,7 @@ def _turn_step(seating: Seating, protocol: Protocol, turn: Turn) -> AskModel:
         participant=turn.participant,
         purpose=Purpose.TURN,
         turn_id=turn.turn_id,
-        offered=() if withheld else seating.turn_tools[turn.participant],
+        offered=() if withheld else seating.offered(turn.participant, reads_on=turn.participant in protocol.readers),
         required=False,
         instruction=instructions.TOOLS_WITHHELD if withheld else None,
         turn=protocol.turns.get(turn.participant, 1),

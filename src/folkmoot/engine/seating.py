@@ -48,10 +48,18 @@ class Seating:
             name: tools_offered.for_turn(definition, name, tools=self.tools[name], solution_schema=self.solution_schema)
             for name in self.names
         }
+        self._before_reading = {
+            name: tuple(tool for tool in offered if tool.name != tools_offered.READ_RESULT.name)
+            for name, offered in self.turn_tools.items()
+        }
         self.ballot_tools = tools_offered.BALLOT
         self.answer_tools = tools_offered.ANSWER
         self._seats = {name: seat for seat, name in enumerate(self.seats)}
         self._validators: dict[tuple[str, str], Validator] = {}
+
+    def offered(self, participant: str, *, reads_on: bool) -> tuple[OfferedTool, ...]:
+        """What a participant is offered in a turn of its own. `reads_on`: one of its results was not shown whole."""
+        return self.turn_tools[participant] if reads_on else self._before_reading[participant]
 
     def seat_after(self, name: str) -> int:
         return self._seats[name] + 1

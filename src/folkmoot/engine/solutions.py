@@ -28,14 +28,19 @@ def proposed(
         return "", f"The arguments of {PROPOSE} do not parse: {arguments}"
     faults = compile_schema(_CALL % (_FREE if seating.solution_validator is None else "true")).faults(arguments)
     if faults:
-        return "", f"The arguments of {PROPOSE} do not fit: {'; '.join(faults)}. Call it again with arguments that do."
+        return "", f"The arguments of {PROPOSE} do not fit: {joined(faults)} Call it again with arguments that do."
     value, faults = _fitting(seating, arguments["solution"])
     if faults:
-        return "", f"The solution does not fit its schema: {'; '.join(faults)}. Propose one that does."
+        return "", f"The solution does not fit its schema: {joined(faults)} Propose one that does."
     text = solution_text(seating, value)
     if protocol.is_rejected(seating.answer_key(text), proposer):
         return text, instructions.SAME_ANSWER
     return text, None
+
+
+def joined(faults: tuple[str, ...]) -> str:
+    """Faults, of which some are sentences and some are not, as one sentence."""
+    return "; ".join(fault.rstrip(".") for fault in faults) + "."
 
 
 def _fitting(seating: Seating, value: Any) -> tuple[Any, tuple[str, ...]]:

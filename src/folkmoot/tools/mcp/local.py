@@ -110,7 +110,7 @@ class LocalServer:
     def _told(self, failure: ServerFailure) -> ServerFailure:
         """Why it did not open, with what it left behind."""
         words = self._log.last_words() or shortened(self._log.noise, 200)
-        _log.warning("The MCP server '%s' did not start. %s", shortened(self._log.server.command, 100), words)
+        _log.info("The MCP server '%s' did not start. %s", shortened(self._log.server.command, 100), words)
         if not failure.is_worth_another:
             failure.aside = words
             return failure

@@ -1,0 +1,47 @@
+"""What becomes of a call whose secrets cannot be read."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from folkmoot.domain.calls import CallResult, Tool
+from folkmoot.domain.operations import Http, McpDescriptor, OperationTarget, SecretHeader
+from folkmoot.kernel.errors import FolkmootError, NotFound, Unreachable
+from folkmoot.runtime.tool_calls import ToolCalls
+from folkmoot.tools.functions import FunctionTools
+
+
+class _Uncalled:
+    async def call(self, target: OperationTarget, arguments: dict[str, Any], **_: Any) -> CallResult:
+        raise AssertionError("The call was made without its header.")
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (NotFound("There is no secret with the id 7."), "There is no secret"),
+        (Unreachable("The database at db.internal:5432 cannot be reached."), "could not be read just now"),
+    ],
+)
+async def test_a_call_without_its_secret_is_not_made_and_tells_nothing_of_the_database(
+    error: FolkmootError, says: str
+) -> None:
+    """B52, B67: what a model reads holds no address of ours."""
+
+    async def read_header(tenant_id: UUID, header: SecretHeader) -> str:
+        raise error
+
+    some: Any = None  # of the database nothing is asked
+    target = OperationTarget(
+        UUID(int=1), "a/files", UUID(int=2), 1, Http("https://files.example/mcp"), McpDescriptor("read", "Read.", {}),
+        headers=(SecretHeader("Authorization", UUID(int=3)),),
+    )  # fmt: skip
+    calls = ToolCalls(some, FunctionTools.discover({}), _Uncalled(), read_header, lambda text: text)
+    result = await calls.call(
+        Tool("read", "Read.", {}, target=target), {}, call_id="1", tenant_id=UUID(int=4), run_id=UUID(int=5)
+    )
+    assert result.is_error and "was not called" in result.text and says in result.text
+    assert "5432" not in result.text
