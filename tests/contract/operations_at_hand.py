@@ -5,7 +5,6 @@ Deliberately absent: the servers that are called (`mcp_at_hand`, `recording_serv
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -14,8 +13,8 @@ from typing import Any
 from uuid import UUID
 
 import panels
-from api_at_hand import NAMESPACE, RUNS, Served, publish_panel, put, served, start_run, whole_stream, working_beside
-from crews import PATIENCE, Listening, until
+from api_at_hand import NAMESPACE, RUNS, Served, publish_panel, put, served, start_run, working_beside
+from crews import Listening, until
 from panels import Started
 
 from folkmoot.domain import items
@@ -67,11 +66,9 @@ class House:
         return Started(UUID(run["tenantId"]), UUID(run["id"]))
 
     async def ended(self, started: Started) -> str:
-        """The status it ended with, by its stream of events, of which a reader gets all."""
-        async with asyncio.timeout(PATIENCE):
-            events = await whole_stream(self.server.client, str(started.run_id))
-        assert events[-1].name == "end"
-        return str(events[-1].data["status"])
+        """The status it ended with. Not by its events: what ends sooner than a watcher is known of is seen at the next look."""
+        await until(lambda: panels.has_ended(self.server.installation.database, started))
+        return str((await panels.row_of(self.server.installation.database, started))["status"])
 
     async def outcome(self, calls: Sequence[Mapping[str, Any]], **changes: Any) -> list[items.ToolResult]:
         """The results of a whole run, which must complete."""
@@ -81,11 +78,13 @@ class House:
         assert await self.ended(started) == "Completed"
         return await self.results(started)
 
-    async def items(self, started: Started) -> list[StoredItem]:
+    async def conversation(self, started: Started) -> list[StoredItem]:
         return await panels.items_of(self.server.installation.database, started)
 
     async def results(self, started: Started) -> list[items.ToolResult]:
-        return [each.item.body for each in await self.items(started) if isinstance(each.item.body, items.ToolResult)]
+        return [
+            each.item.body for each in await self.conversation(started) if isinstance(each.item.body, items.ToolResult)
+        ]
 
     async def approval(self, started: Started) -> dict[str, Any]:
         """The gated call that a run waits with."""

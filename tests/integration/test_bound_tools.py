@@ -311,3 +311,22 @@ async def test_an_agent_is_held_against_the_interaction_where_they_meet(panel: P
     agent = replace(AGENT, external_operations_open_api=(orders,))
     wrong = await panel.refused(agent=agent, external_operations_open_api=(on_shop("orders", "orders/add"),))
     assert list(wrong) == ["/agents/0/agent", "/agents/1/agent"]
+
+
+async def test_a_connector_that_runs_a_command_keeps_a_run_from_starting_where_none_is_allowed(panel: Panel) -> None:
+    """Issue, Connectors: stdio only where the operator allows it; told before the run exists, not call by call."""
+    await panel.publish(external_operations_mcp=(on_bench("look", "look"),))
+    await panel.tools()
+    async with panel.database.writer() as writer:
+        await writer.connection.execute(
+            """update definition_version v set body = jsonb_set(v.body, '{server}', '{"type": "stdio", "command": "x"}')
+               from definition d where d.definition_id = v.definition_id and d.kind = 'McpConnector'"""
+        )
+    forbidding = replace(machine(SEARCH), allows_stdio=False)
+    with pytest.raises(BadInput) as caught:
+        await starting.start(
+            panel.database, panel.caller, interaction=AT_PANEL, request=StartFields(inputs=(ASK,)), bench=forbidding,
+            new_id=panel.new_id, tell=lambda _: None,
+        )  # fmt: skip
+    (fault,) = caught.value.faults
+    assert "bench' runs a command" in fault.message and "FOLKMOOT_ALLOW_STDIO" in fault.message

@@ -131,7 +131,7 @@ async def test_a_server_that_ended_between_calls_is_started_again(tools: McpTool
 @pytest.mark.parametrize(
     ("mode", "reason"),
     [
-        ("dies-at-start", r"ended with exit code 7 before .* It wrote: cannot log in with \[secret\]$"),
+        ("dies-at-start", r"ended with exit code 7 before .* It wrote: 'cannot log in with \[secret\]'\.$"),
         ("says-nothing", "did not answer within 1 seconds"),
         ("many", "more than 2,000 tools"),
         ("endless", "does not end"),

@@ -9,18 +9,17 @@ import asyncio
 import copy
 import json
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
-import panels
 import pytest
 import pytest_asyncio
-from api_at_hand import problem_of, put, start_run
+from api_at_hand import NAMESPACE, RUNS, problem_of, put, start_run
 from connectors_at_hand import SHOP, document
 from crews import Listening
 from mcp_at_hand import misbehaving, serving, workshop
-from operations_at_hand import AT_ONCE, MCP, NAMESPACE, OPEN_API, RUNS, House, house
+from operations_at_hand import AT_ONCE, MCP, OPEN_API, House, house
 from panels import Started
 from recording_server import Received, RecordingServer, reply, saying
 
@@ -121,27 +120,26 @@ async def test_control_without_a_second_look_the_changed_tool_would_be_called(
     assert calls_of(home, "changes") == 1
 
 
+OFFSETS = (6_000, 500_000, 990_000)
+
+
 class ReadingOn(Listening):
-    """Reads on in each result that was cut, to its end."""
+    """Reads on in a result that was cut, at these offsets."""
 
     async def ask(self, request: ModelRequest, on_text: OnText) -> ModelReply | ModelFailure:
         seen = [entry for entry in request.view[: request.view_length] if isinstance(entry, OwnCall)]
         cut = next((each.result for each in seen if "read_tool_result, id " in each.result), None)
-        if (
-            cut is None
-            or not seen
-            or (seen[-1].name == "read_tool_result" and "characters follow" not in seen[-1].result)
-        ):
+        read = sum(each.name == "read_tool_result" for each in seen)
+        if cut is None or read == len(OFFSETS):
             return await super().ask(request, on_text)
         self.requests.append(request)
         content_id = cut.partition("read_tool_result, id ")[2].partition(",")[0]
-        read = sum(len(each.result.rsplit("\n[", 1)[0]) for each in seen if each.name == "read_tool_result")
-        arguments = json.dumps({"id": content_id, "offset": read, "length": 30_000})
+        arguments = json.dumps({"id": content_id, "offset": OFFSETS[read], "length": 30_000})
         return ModelReply("", (ReplyCall("read_tool_result", arguments),), Usage())
 
 
 async def test_calls_over_http_carry_their_key_and_large_results_are_read_on(database_dsn: str, tmp_path: Path) -> None:
-    """conversation.md, Tools: over 32 KiB a result is kept and read on; a call's key is its own id. A server that went down later is an error."""
+    """B42; conversation.md, Tools: over 32 KiB a result is kept and read on; a call's key is its own id. A server that went down later is an error."""
     journal = tmp_path / "journal"
     note = {"name": "note", "arguments": {"text": "bought"}}
     much = {"name": "much", "arguments": {"megabytes": 0}}
@@ -152,17 +150,17 @@ async def test_calls_over_http_carry_their_key_and_large_results_are_read_on(dat
             await home.panel([note, much], externalOperationsMcp=bound)
             started = await home.start()
             assert await home.ended(started) == "Completed"
-            found = await home.items(started)
+            found = await home.conversation(started)
         first, large, *pieces = await home.results(started)
         call_ids = [each.item.body.tool_call_id for each in found if isinstance(each.item.body, items.ToolCall)]
         assert journal.read_text() == f"bought {call_ids[0]}\n" and first.result == "noted"
         assert large.tool_result_id is not None and large.result_size == 1_000_000 and len(large.result) < 9_000
-        assert len(pieces) == 34 and sum(piece.result.count("x") for piece in pieces) == 1_000_000
+        assert [piece.result.count("x") for piece in pieces] == [30_000, 30_000, 10_000]
         (down,) = await home.outcome([note], externalOperationsMcp=[on("bench", "note")])
         assert down.is_error and "cannot be reached" in down.result
 
 
-BROKEN = ['{"text": ', "[]", '{"text": "a", "text": "b"}', '{"text": NaN}', '{"text": 7}', "\ud800"]
+BROKEN = ['{"text": ', "[]", '{"text": NaN}', '{"text": 7}', "\ud800"]
 
 
 async def test_arguments_that_are_none_call_nothing(home: House) -> None:
@@ -206,7 +204,7 @@ async def test_a_bound_value_wins_over_whatever_a_model_sends(home: House) -> No
         given = [{"name": "customer", "value": "%%other%%"}, {"name": "other", "value": "s3cret"}]
         results = await home.outcome(calls, externalOperationsOpenApi=bound, inputsPrompt=inputs, inputs=given)
         received = {each.target: each for each in server.received}
-    assert [r.is_error for r in results] == [False, False, True, True, True, False], results
+    assert sorted(result.is_error for result in results) == [False, False, False, True, True, True], results
     assert set(received) == {"/v1/customers/7/orders?state=%25%25other%25%25", "/v1/search", "/v1/files/a%2Fb%3Fc%23d"}
     assert json.loads(received["/v1/search"].body) == {"filter": {"customer": "%%other%%", "state": "open"}}
     assert len({each.header("Idempotency-Key") for each in received.values()}) == 3
@@ -248,7 +246,12 @@ async def test_what_a_server_lists_badly_changes_nothing_for_runs_under_way(home
     run = await touching(home, "waits", approvalMode="Always")
     pending = await home.approval(run)
     later = home.folder / "waits.mode"
-    for mode, words in (("many", "more than 2,000 tools"), ("twins", "alike"), ("dies-at-start", "exit code 7"), ("endless", "")):
+    for mode, words in (
+        ("many", "more than 2,000 tools"),
+        ("twins", "alike"),
+        ("dies-at-start", "exit code 7"),
+        ("endless", "pages"),
+    ):
         later.write_text(mode)
         problem = problem_of(await home.server.client.post(f"{MCP}/waits/refresh"), 422, "connector_fault")
         assert words in problem["detail"], problem["detail"]
@@ -291,15 +294,15 @@ async def test_no_result_serves_a_second_call_or_another_user(home: House) -> No
         key = (await home.server.client.post("/keys", json={"name": "other", "userId": user["id"]})).json()["key"]
         async with home.server.of(key) as other:
             run = await start_run(other)
-        started = replace(await home.start(), run_id=panels.UUID(run["id"]))
+        started = Started(UUID(run["tenantId"]), UUID(run["id"]))
         assert await home.ended(started) == "Completed"
         results = [*first, *await home.results(started)]
-    assert len({result.result for result in results}) == 2 and count == 3
+    assert len({result.result for result in results}) == 2 and count == 2
     assert all(each.header("Cookie") is None and each.header("If-None-Match") is None for each in server.received)
 
 
 async def test_another_participants_tools_are_neither_shown_nor_callable(home: House) -> None:
-    """B35, B40: Ben has none of Ann's tools, sees no call of hers, and one that he makes all the same is refused."""
+    """B35: Ben has none of Ann's tools, sees no call of hers, and one that he makes all the same is refused."""
     await home.mcp("fine", command("fine", home.folder / "fine.log"), **AT_ONCE)
     await home.panel([])
     version = {"model": "small", "prompts": ["You hope."]}

@@ -242,6 +242,19 @@ async def plan(
     return found
 
 
+async def plan_of_views(database: Database, crowd: Crowd) -> str:
+    """How the runs that were found are then read."""
+    async with database.reader() as reader, reader.one_moment():
+        await reader.plan_anew()
+        ids = await reader.connection.fetch("select run_id from process where tenant_id = $1 limit 51", crowd.tenant_id)
+        return "\n".join(
+            row[0]
+            for row in await reader.connection.fetch(
+                "explain " + queries("runs").views.sql, crowd.tenant_id, [row["run_id"] for row in ids]
+            )
+        )
+
+
 def nodes(plan: dict[str, Any]) -> list[dict[str, Any]]:
     return [plan] + [node for below in plan.get("Plans", ()) for node in nodes(below)]
 
@@ -270,6 +283,8 @@ async def check_plans(database: Database, crowd: Crowd) -> None:
     ]
     plans = [(wanted, indexes, await plan(database, crowd, wanted)) for wanted, indexes in cases]
     later = await plan(database, crowd, RunFilter(), RunCursor(middle, uuid4()))
+    shown = await plan_of_views(database, crowd)
+    assert "process_pkey" in shown and "Seq Scan on process" not in shown and "process_by" not in shown, shown
     for wanted, indexes, found in (*plans, ("a later page", {"process_by_date"}, later)):
         used = [node for node in nodes(found["Plan"]) if node.get("Relation Name") == "process" or "Index Name" in node]
         assert not [node for node in used if node["Node Type"] == "Seq Scan"], (wanted, used)

@@ -12,19 +12,19 @@ from uuid import UUID
 
 import panels
 import pytest
-from crews import Crew, crew, until
+from crews import QUICK, Crew, crew, until
 from panels import Started
 
 from folkmoot.domain import items
 from folkmoot.domain.definitions import ChatMode, HumanSettings
 from folkmoot.domain.model_calls import OwnCall
 from folkmoot.domain.tenancy import Caller
-from folkmoot.kernel.errors import TooLate
+from folkmoot.kernel.errors import TooLate, Unreachable
 from folkmoot.kernel.ids import NewId
 from folkmoot.runtime.drive import Drive
 from folkmoot.services import answers, runs
-from folkmoot.store import conversations
-from folkmoot.store.database import Database
+from folkmoot.store import contents, conversations
+from folkmoot.store.database import Database, Writer
 from folkmoot.tools.functions import CallContext, FunctionTools, function_tool
 
 ASK_TO_PAY = {"name": "pay", "arguments": {"amount": 7}}
@@ -300,6 +300,33 @@ async def test_large_result_is_kept_whole_and_read_on(database: Database, caller
     assert read == whole
     others = await made_call(made, Started(new_id(), started.run_id), result.tool_result_id, offset=0)
     assert others.is_error, "another tenant's run finds nothing (F40)"
+
+
+async def test_outages_while_a_large_result_is_kept_do_not_fail_the_run(
+    database: Database, caller: Caller, new_id: NewId, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F21: a database that is away is no fault of the run's, however often; the call is made again, since it only reads."""
+    put, outages = contents.put, [Unreachable("The database is away.")] * (QUICK.driver_errors_limit + 1)
+
+    async def put_after_outages(writer: Writer, tenant_id: UUID, **kept: Any) -> None:
+        if outages:
+            raise outages.pop()
+        await put(writer, tenant_id, **kept)
+
+    @function_tool(is_read_only=True)
+    async def dump() -> str:
+        """Dump."""
+        return "x" * 40_000
+
+    monkeypatch.setattr(contents, "put", put_after_outages)
+    offered = FunctionTools.discover({"dump": dump}).offered("dump")
+    first = {"when": {"participant": "Ann", "call": 1}, "reply": {"calls": [{"name": "dump"}]}}
+    script = {"rules": [first, *panels.TALK["rules"]]}
+    resolved = panels.interaction(new_id, script, names=("Ann",), tools={"Ann": (offered,)})
+    started = await panels.start(database, new_id, resolved, tenant_id=caller.tenant_id)
+    async with crew(database, new_id, functions={"dump": dump}):
+        await until(lambda: panels.has_ended(database, started))
+    assert (await panels.row_of(database, started))["status"] == "Completed" and not outages
 
 
 async def read_all(made: Crew, started: Started, content_id: UUID, size: int) -> str:

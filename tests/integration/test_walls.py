@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
-import secrets
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Iterable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -18,9 +16,11 @@ import pytest
 from api_at_hand import RUNS, problem_of, publish_panel, served, start_run, stranger_key
 
 import folkmoot.api.routes as routes
+from folkmoot.domain.inbox import InboxStatus
+from folkmoot.domain.tenancy import Caller
 from folkmoot.services import starting
 from folkmoot.store import conversations, pending, run_lists, runs
-from folkmoot.store.database import WALL_ROLE, Database, migrations, upgrade
+from folkmoot.store.database import WALL_ROLE, Database, queries, upgrade
 from folkmoot.store.walls import walled
 
 REFUSED = asyncpg.InsufficientPrivilegeError
@@ -186,6 +186,52 @@ class TestTransactions:
             await inside.connection.execute("select pg_sleep(60)")
 
 
+class TestPlans:
+    async def test_the_inbox_keeps_its_indexes(self, database: Database, caller: Caller) -> None:
+        """B63. The same inside of the wall would read all that was ever asked; lists of runs are held so by test_run_lists."""
+        await attempt(
+            database,
+            """insert into pending (tenant_id, run_id, pending_id, kind, asked_at, card, outcome, answered_at, answered_by)
+               select $1::uuid, gen_random_uuid(), gen_random_uuid(), 'Vote', now(), '{}', o, case when o is not null then now() end, $1
+               from generate_series(1, 5000) n, lateral (
+                   select case when n % 500 = 0 then 'Expired' when n % 10 > 0 then 'Answered' end::pending_outcome as o) p""",
+            caller.tenant_id,
+        )
+        await attempt(database, "analyze pending")
+        cases = [
+            ("waiting_keys", None, False, "pending_open"),
+            ("page_keys", None, False, "pending_by_date"),
+            ("page_keys", InboxStatus.EXPIRED, True, "pending_by_outcome"),
+        ]
+        for name, status, is_outside, index in cases:
+            read, used = await self._read(walled(database, caller.tenant_id), name, status, is_outside=is_outside)
+            assert read < 200 and index in used, (name, status, used)
+        read, _ = await self._read(
+            walled(database, caller.tenant_id), "page_keys", InboxStatus.EXPIRED, is_outside=False
+        )
+        assert read > 4000
+
+    async def _read(
+        self, wall: Database, name: str, status: InboxStatus | None, *, is_outside: bool
+    ) -> tuple[int, str]:
+        """How many rows the first page of 50 reads, and its plan."""
+        values = {**dict.fromkeys(("kind", "run_id", "after_date", "after_id")), "limit": 51}
+        if name == "page_keys":
+            values = {"outcome": status, **values}
+        literals = ", ".join("null" if value is None else f"'{value}'" for value in values.values())
+        async with wall.reader() as reader:
+            tenant = await reader.connection.fetchval("select current_setting('folkmoot.tenant')")
+            await reader.plan_anew()
+            async with reader.outside_the_wall() if is_outside else nullcontext():
+                await reader.connection.execute("prepare keys as " + getattr(queries("pending"), name).sql)
+                explained = await reader.connection.fetchval(
+                    f"explain (analyze, format json) execute keys('{tenant}', {literals})"
+                )
+                await reader.connection.execute("deallocate keys")
+        counts = re.findall(r'"(?:Actual Rows|Rows Removed by Filter)": (\d+)', explained)
+        return sum(int(count) for count in counts), explained
+
+
 class TestRequests:
     async def test_a_service_that_lost_its_condition_still_finds_nothing(
         self, database_dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -226,82 +272,3 @@ def without_conditions(noun: str) -> Any:
     text, count = re.subn(r"(\w+\.)?tenant_id = :tenant_id", ":tenant_id::uuid is not null", text)
     assert count > 3
     return aiosql.from_str(text, "asyncpg", kwargs_only=True, mandatory_parameters=False)
-
-
-class TestRaising:
-    async def test_several_databases_that_migrate_at_once_share_the_role(
-        self, server_dsn: str, empty_dsn: str, database_dsn: str
-    ) -> None:
-        """The one is about to commit the role while the other makes it; without the look at that error the other fails."""
-        for is_looked_at in (True, False):
-            text, role = await function_of_its_own(is_looked_at=is_looked_at)
-            async with made(empty_dsn, text) as first, made(database_dsn, text) as second:
-                begun = first.transaction()
-                await begun.start()
-                assert await first.fetchval(CALL)
-                other = asyncio.create_task(second.fetchval(CALL))
-                async with made(server_dsn, "select 1") as watcher:
-                    while not await watcher.fetchval(
-                        "select count(*) from pg_locks where pid = $1 and not granted", second.get_server_pid()
-                    ):
-                        assert not other.done()
-                await begun.commit()
-                if is_looked_at:
-                    assert await other
-                else:
-                    with pytest.raises((asyncpg.DuplicateObjectError, asyncpg.UniqueViolationError)):
-                        await other
-                for connection in (first, second):
-                    await connection.execute(f"drop owned by {role}")
-                await second.execute(f"drop role {role}")
-
-    async def test_where_no_role_may_be_made_all_is_as_it_was_and_the_log_says_what_to_grant(
-        self, database: Database, database_dsn: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        text, role = await function_of_its_own()
-        plain = f"folkmoot_plain_{secrets.token_hex(4)}"
-        async with made(
-            database_dsn, f"create role {plain}; grant {plain} to current_user with set true"
-        ) as connection:
-            await connection.execute(f"grant all on schema public to {plain}; set role {plain}; {text}")
-            assert await connection.fetchval(CALL) is False
-            assert not await connection.fetchval("select count(*) from pg_roles where rolname = $1", role)
-            # an administrator does what the log asks for; the tables are another's here, so there is still no wall
-            await connection.execute(
-                f"reset role; create role {role}; grant {role} to {plain} with set true, inherit false"
-            )
-            await connection.execute(f"set role {plain}")
-            assert await connection.fetchval(CALL) is False
-            await connection.execute(f"reset role; drop owned by {plain}; drop role {plain}; drop role {role}")
-        with caplog.at_level(logging.WARNING):
-            async with served(database_dsn, data_dir=tmp_path):
-                assert "Row-level security is off" not in caplog.text
-            await attempt(database, "drop policy tenant_wall on tenant")
-            async with served(database_dsn, data_dir=tmp_path) as server:
-                assert not server.installation.database.has_walls
-                assert caplog.text.count("grant folkmoot_api to") == 1
-                assert (await server.client.get(RUNS)).status_code == 200
-
-
-CALL = "select folkmoot_raise_walls()"
-
-
-async def function_of_its_own(*, is_looked_at: bool = True) -> tuple[str, str]:
-    """What raises walls, under a role of the test's own; whether it looks at others who make it at the same moment."""
-    role = f"folkmoot_wall_{secrets.token_hex(4)}"
-    ((_, text),) = [one for one in migrations() if "folkmoot_raise_walls" in one[1]]
-    text = text.replace("create function", "create or replace function").replace("folkmoot_api", role)
-    text = text.replace("tenant_wall", f"{role}_wall")
-    if not is_looked_at:
-        text = text.replace("duplicate_object or unique_violation", "sqlstate 'XX999'")
-    return text, role
-
-
-@asynccontextmanager
-async def made(dsn: str, statements: str) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(dsn)
-    try:
-        await connection.execute(statements)
-        yield connection
-    finally:
-        await connection.close()

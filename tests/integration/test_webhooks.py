@@ -17,15 +17,17 @@ import aiosql
 import pytest
 import pytest_asyncio
 from api_at_hand import RUNS, Served, problem_of, publish_panel, served, start_run, stranger_key, working_beside
+from crews import until
 from standardwebhooks import Webhook, WebhookVerificationError
-from waiting_at_hand import ask, fetch, hash_of
+from waiting_at_hand import ask, fetch, hash_of, row_of
 
 from folkmoot.bootstrap.connections import Connections
 from folkmoot.domain.pending import PendingKind
 from folkmoot.kernel.errors import SecretFault
 from folkmoot.runtime.outbox import WAITS, Outbox
 from folkmoot.services import webhooks as services
-from folkmoot.store import runs, webhooks
+from folkmoot.store import pending, runs, webhooks
+from folkmoot.store.database import Database
 from folkmoot.vault.keys import key_of
 from folkmoot.vault.sealing import Vault
 
@@ -342,3 +344,60 @@ class TestTwoSenders:
             webhooks, "_sql", aiosql.from_str(bare, "asyncpg", kwargs_only=True, mandatory_parameters=False)
         )
         assert await self.told(server, receiver) > 12
+
+
+async def test_an_endpoint_that_is_back_is_soon_told_of_what_waited(server: Served) -> None:
+    """api.md: a message that was tried for long, and now waits for hours, holds up the newer ones for minutes alone."""
+    await hook(server, "http://127.0.0.1:9/told", ["approval.decided"])
+    database = server.installation.database
+    for _ in range(2):
+        await decide_one(server)
+    async with database.writer() as writer:
+        await writer.connection.execute(
+            "update outbox set attempts = 5, ready_at = folkmoot_now() + interval '1 minute'"
+        )
+        await writer.connection.execute(
+            "update outbox set ready_at = folkmoot_now() where message_id = (select min(message_id::text)::uuid from outbox)"
+        )
+    async with outbox(server) as sender:
+        assert await sender.send_due() == 1
+    rows = await fetch(database, "select attempts, ready_at - folkmoot_now() as wait from outbox order by attempts")
+    held, tried = [row["wait"].total_seconds() for row in rows]
+    assert 240 < held <= 300 and tried > 3_600
+
+
+class TestDeletedMeanwhile:
+    async def status(self, server: Served) -> int:
+        """Of a decision that is made while an endpoint is being deleted and is told of it."""
+        database = server.installation.database
+        made = await hook(server, "https://example.com/told")
+        run_id = (await start_run(server.client))["id"]
+        id_ = await ask(database, run_id, PendingKind.APPROVAL)
+        async with database.writer() as writer:
+            await webhooks.delete(writer, (await row_of(database, run_id))["tenant_id"], webhook_id=UUID(made["id"]))
+            deciding = asyncio.create_task(server.client.post(f"{RUNS}/by-id/{run_id}/approvals/{id_}", json=APPROVE))
+            await until(lambda: waits_for_a_lock(database))
+        return int((await deciding).status_code)
+
+    async def test_a_decision_counts(self, server: Served) -> None:
+        """F30, B67: what a program no longer wants to hear is no fault of whoever decides."""
+        assert await self.status(server) == 200
+        assert await fetch(server.installation.database, "select from outbox") == []
+
+    async def test_without_the_lock_the_decision_fails(self, server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The negative control of the test above."""
+        text = files("folkmoot.store").joinpath("sql/pending.sql").read_text(encoding="utf-8")
+        bare = text.replace("for key share of w", "")
+        assert bare != text
+        monkeypatch.setattr(
+            pending, "_sql", aiosql.from_str(bare, "asyncpg", kwargs_only=True, mandatory_parameters=False)
+        )
+        assert await self.status(server) == 500
+
+
+async def waits_for_a_lock(database: Database) -> bool:
+    return bool(
+        await fetch(
+            database, "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+        )
+    )

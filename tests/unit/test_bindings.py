@@ -261,6 +261,7 @@ class TestWhatABindingMaySay:
             ({"limit_seconds": 0.0}, "/limitSeconds"),
             ({"request_bindings": (NamedValue("a", "%%typo%%"),)}, "/requestBindings/0/value"),
             ({"prompt_guidance": "Use %%typo%%."}, "/promptGuidance"),
+            ({"prompt_guidance": "For %%customer%%.", "request_bindings": (NamedValue("a", "%%customer%%"),)}, "/promptGuidance"),
             ({"authentication_header": AuthenticationHeader("X", secret_input_name="typo")}, "/authenticationHeader/secretInputName"),
             ({"authentication_header": AuthenticationHeader("X")}, "/authenticationHeader"),
             ({"authentication_header": AuthenticationHeader("Host", secret_input_name="k")}, "/authenticationHeader/headerName"),
@@ -268,7 +269,12 @@ class TestWhatABindingMaySay:
         ],
     )  # fmt: skip
     def test_what_is_wrong_in_itself_is_told_with_its_place(self, fields: dict[str, Any], pointer: str) -> None:
-        found = list(faults_of_bindings([("/b", binding(**fields))], inputs=["q"], secret_inputs=["k"]))
+        """interactions.md: of an input that goes into calls the model sees nothing, not by way of guidance either."""
+        found = list(
+            faults_of_bindings(
+                [("/b", binding(**fields))], inputs=["q", "customer"], prompt_inputs=["q"], secret_inputs=["k"]
+            )
+        )
         assert [fault.pointer for fault in found] == [f"/b{pointer}"]
 
     @pytest.mark.parametrize(

@@ -246,6 +246,7 @@ LEFT_OUT: dict[str, tuple[Json, str]] = {
         "'id' is not both",
     ),
     "a path upwards": (_document({}, path="/a/../b"), "'.' or '..'"),
+    "an encoded path upwards": (_document({}, path="/a/%2e%2E/b"), "'.' or '..'"),
     "a path with a query": (_document({}, path="/a?b=1"), r"'\?'"),
     "a path with a fragment": (_document({}, path="/#Action=List"), "'#'"),
     "a path to another host": (_document({}, path="//evil.test/a"), "empty step"),

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from engine_harness import Conversation, call, panel, reply, seat, tool
 
 from folkmoot.domain import items
+from folkmoot.domain.calls import CallResult
 from folkmoot.domain.model_calls import OtherText
 from folkmoot.domain.run_status import RunStatus
+from folkmoot.engine.step import RunCall
 
 TOOLS = (tool("look"), tool("peek"))
 MANY = 99
@@ -59,6 +63,18 @@ def test_the_same_call_with_changing_results_is_no_circle() -> None:
     for n in range(8):
         use(talk, "Ann", "look", f"state {n}")
     assert warned(talk) == []
+
+
+def test_a_large_result_is_the_same_though_each_time_it_is_kept_under_another_id() -> None:
+    """F57: what is read on is named in the text that the conversation carries."""
+    talk = pair()
+    for n in range(4):
+        assert warned(talk) == [], n
+        talk.say("Ann", reply("", call("look")))
+        (step,) = (step for step in talk.steps if isinstance(step, RunCall))
+        text = f"a door [Read on with read_tool_result, id {UUID(int=n)}.] a wall"
+        talk.take(step, CallResult(text, is_error=False, content_id=UUID(int=n), size=99_999))
+    assert warned(talk) == ["Ann"]
 
 
 def test_the_same_call_with_other_arguments_is_no_circle() -> None:

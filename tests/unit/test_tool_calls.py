@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 from uuid import UUID
 
@@ -11,7 +12,7 @@ from folkmoot.domain.calls import CallResult, Tool
 from folkmoot.domain.operations import Http, McpDescriptor, OperationTarget, SecretHeader
 from folkmoot.kernel.errors import FolkmootError, NotFound, Unreachable
 from folkmoot.runtime.tool_calls import ToolCalls
-from folkmoot.tools.functions import FunctionTools
+from folkmoot.tools.functions import FunctionTools, function_tool
 
 
 class _Uncalled:
@@ -45,3 +46,24 @@ async def test_a_call_without_its_secret_is_not_made_and_tells_nothing_of_the_da
     )
     assert result.is_error and "was not called" in result.text and says in result.text
     assert "5432" not in result.text
+
+
+async def test_a_large_result_is_masked_beside_the_loop() -> None:
+    """F11, F44: what takes seconds holds up no other run."""
+    threads: list[bool] = []
+
+    def mask(text: str) -> str:
+        threads.append(threading.current_thread() is threading.main_thread())
+        return text.replace("hush", "•••")
+
+    async def dump(size: int) -> str:
+        return "hush" + "x" * size
+
+    some: Any = None
+    functions = FunctionTools.discover({"dump": function_tool(limit_bytes=1_000_000)(dump)})
+    calls = ToolCalls(some, functions, _Uncalled(), some, mask)
+    for size in (10, 100_000):
+        tool = functions.offered("dump")
+        result = await calls.call(tool, {"size": size}, call_id="1", tenant_id=UUID(int=4), run_id=UUID(int=5))
+        assert result.text.startswith("•••x"), result.text[:200]
+    assert threads == [True, False]

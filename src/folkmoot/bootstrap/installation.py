@@ -150,8 +150,8 @@ async def settle_vault(installation: Installation) -> None:
 
 
 def bench_of(installation: Installation) -> Workbench:
-    """What this machine adds to a start: the operator's functions, and scripts of scripted models."""
-    return Workbench(_finder(installation.functions), read_script)
+    """What this machine adds to a start: the operator's functions, scripts of scripted models, and what the operator allows."""
+    return Workbench(_finder(installation.functions), read_script, allows_stdio=installation.settings.allow_stdio)
 
 
 def read_script(path: str) -> Any:

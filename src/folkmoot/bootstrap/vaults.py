@@ -44,6 +44,8 @@ async def open_vault(found: Settings, data_dir: Path, database: Database, *, ran
     async with database.reader() as reader:
         check = await secrets.check(reader)
     if not keys and found.database_url is None:
+        keys = known_keys(found, data_dir)  # another process may have made it between the two looks
+    if not keys and found.database_url is None:
         if check is not None:
             raise SecretFault(
                 f"The key for the secrets of this database is missing: there is no {data_dir / KEY_FILE}. Put it back from your backup, or "

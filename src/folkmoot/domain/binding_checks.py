@@ -61,9 +61,11 @@ def faults_of_bindings(
     bindings: Iterable[tuple[str, OperationBinding]],
     *,
     inputs: Collection[str] | None = None,
+    prompt_inputs: Collection[str] = (),
     secret_inputs: Collection[str] | None = None,
 ) -> Iterator[Fault]:
-    """`bindings`: pairs of JSON pointer and binding. `inputs` and `secret_inputs`: the names that there are; null: not known here."""
+    """`bindings`: pairs of JSON pointer and binding. `inputs`, those of prompts among them (`prompt_inputs`), and `secret_inputs`:
+    the names that there are; null: not known here."""
     for pointer, binding in bindings:
         yield from faults_of_link(pointer, binding)
         yield from faults_of_limits(pointer, binding.limit_seconds, binding.limit_bytes)
@@ -74,13 +76,15 @@ def faults_of_bindings(
         if binding.authentication_header is not None:
             yield from _header_faults(f"{pointer}/authenticationHeader", binding.authentication_header, secret_inputs)
         if inputs is not None:
-            yield from check_prompts(texts_of(pointer, binding), inputs)
+            yield from faults_of_texts(pointer, binding, inputs=inputs, prompt_inputs=prompt_inputs)
 
 
-def texts_of(pointer: str, binding: OperationBinding) -> list[tuple[str, str]]:
-    """The texts that may hold `%%inputs%%`, each with its pointer."""
-    texts = [(f"{pointer}{at}/value", pair.value) for _, at, pair in binding.fixed()]
-    return [*texts, (f"{pointer}/promptGuidance", binding.prompt_guidance or "")]
+def faults_of_texts(
+    pointer: str, binding: OperationBinding, *, inputs: Collection[str], prompt_inputs: Collection[str]
+) -> Iterator[Fault]:
+    """What is wrong with the `%%inputs%%` of its texts. Guidance is a prompt: what goes into calls alone no model sees."""
+    yield from check_prompts([(f"{pointer}{at}/value", pair.value) for _, at, pair in binding.fixed()], inputs)
+    yield from check_prompts([(f"{pointer}/promptGuidance", binding.prompt_guidance or "")], prompt_inputs)
 
 
 def _header_faults(

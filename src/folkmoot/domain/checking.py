@@ -95,7 +95,7 @@ def tools_of_agent(version: AgentVersion) -> list[tuple[str, str]]:
 
 
 def inputs_of_calls(version: RoundRobinVersion) -> list[str]:
-    """The names that bound values and prompt guidance may use."""
+    """The names that bound values may use."""
     prompts = [item.name for item in version.inputs_prompt]
     return [*prompts, *(item.name for item in version.inputs_connector_binding)]
 
@@ -212,6 +212,7 @@ def _tool_faults(version: RoundRobinVersion) -> Iterator[Fault]:
     yield from faults_of_bindings(
         [*everyone, *(pair for bindings in own for pair in bindings)],
         inputs=inputs_of_calls(version),
+        prompt_inputs=[item.name for item in version.inputs_prompt],
         secret_inputs=secret_inputs,
     )
     yield from faults_of_call_inputs(

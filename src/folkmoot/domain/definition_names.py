@@ -42,8 +42,8 @@ def parse_reference(text: str) -> Reference:
     for part in parts:
         problem = _problem(part)
         if problem is not None:
-            example = "write name, namespace/name or name@3"
-            raise BadInput(f"'{shortened(text, 80)}' is no reference: {problem} ({example})")
+            example = "Write name, namespace/name or name@3."
+            raise BadInput(f"'{shortened(text, 80)}' is no reference: {problem} {example}")
     return Reference(name=name, namespace=namespace or None, version=version)
 
 

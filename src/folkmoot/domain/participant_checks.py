@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from folkmoot.domain.binding_checks import faults_of_secret_input, texts_of
+from folkmoot.domain.binding_checks import faults_of_secret_input, faults_of_texts
 from folkmoot.domain.checking import inputs_of_calls, operations_of, tools_of_agent
 from folkmoot.domain.definitions import AgentBinding, AgentVersion, RoundRobinVersion
 from folkmoot.domain.prompts import check_prompts
@@ -31,8 +31,7 @@ def _faults_of_texts(pointer: str, agent: AgentVersion, name: str, interaction: 
         yield Fault(pointer, f"In the prompts of agent '{name}': {fault.message}")
     secret_inputs = [item.name for item in interaction.inputs_connector_authentication_secret]
     for _, bound in operations_of(agent):
-        texts = [(pointer, text) for _, text in texts_of("", bound)]
-        faults = list(check_prompts(texts, inputs_of_calls(interaction)))
+        faults = list(faults_of_texts("", bound, inputs=inputs_of_calls(interaction), prompt_inputs=known))
         header = bound.authentication_header
         if header is not None and header.secret_input_name is not None:
             faults += faults_of_secret_input("", header.secret_input_name, secret_inputs)

@@ -42,7 +42,10 @@ class Repetition:
     def noting(self, call: AskedCall, result: ToolResult) -> Repetition:
         arguments = parse_arguments(call.arguments_json)
         text = canonical(arguments) if isinstance(arguments, dict) else call.arguments_json
-        entry = ((call.participant, call.name, text), hash(result.result), result.is_error)
+        said = result.result
+        if result.tool_result_id is not None:  # kept under a new id each time, though it may say the same
+            said = said.replace(str(result.tool_result_id), "")
+        entry = ((call.participant, call.name, text), hash(said), result.is_error)
         newest = (*self.newest[1 - _KEPT :], entry)
         return Repetition(newest, _circle(newest), self.warned, self.since_warning + 1)
 

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit, urlunsplit
 from pydantic_ai import exceptions as faults
 
 from folkmoot.domain.model_calls import FailureClass, ModelFailure
+from folkmoot.vault.masks import mask
 
 _LONGEST_QUOTE = 300
 _KEY_LIKE = re.compile(r"\b(?:sk|pk|key|gsk|xai)-[A-Za-z0-9_*.-]{6,}|Bearer\s+\S+")
@@ -142,7 +143,7 @@ def _quoted(error: Exception, place: Place) -> str:
     text = " ".join(_text_of(error).split())
     if place.key:
         text = text.replace(place.key, "***")
-    text = _KEY_LIKE.sub("***", text)[:_LONGEST_QUOTE].rstrip(" .")
+    text = _KEY_LIKE.sub("***", mask(text))[:_LONGEST_QUOTE].rstrip(" .")
     return f": {text}" if text else ""
 
 

@@ -21,7 +21,7 @@ from folkmoot.engine import decide, record
 from folkmoot.engine.protocol import Protocol
 from folkmoot.engine.step import AskModel, End, RunCall
 from folkmoot.kernel import fault_points
-from folkmoot.kernel.errors import LeaseLost
+from folkmoot.kernel.errors import LeaseLost, Unreachable
 from folkmoot.runtime import perform
 from folkmoot.runtime.options import backoff_seconds
 from folkmoot.runtime.plans import Firm, Plan, planned
@@ -271,7 +271,7 @@ class Drive:
     async def _performed(self, work: Coroutine[Any, Any, perform.Performed]) -> None:
         try:
             self._inbox.put_nowait(await work)
-        except LeaseLost as lost:
+        except (LeaseLost, Unreachable) as lost:  # no fault of the step's
             self._inbox.put_nowait(lost)
         except Exception as error:
             fault = StepFault(f"{type(error).__name__}: {error}")

@@ -29,6 +29,8 @@ _MINUTE, _HOUR = 60.0, 3600.0
 # after the first attempt, the second, …; after the last it is given up, three days after it was written
 WAITS = (5.0, 5 * _MINUTE, 30 * _MINUTE, 2 * _HOUR, 5 * _HOUR, 10 * _HOUR, 14 * _HOUR, 20 * _HOUR, 24 * _HOUR)
 _JITTER = 0.2
+# of what else waits for an endpoint that was not reached: it may be back long before the oldest message is tried again
+_LONGEST_HOLD = 5 * _MINUTE
 _BATCH = 16
 _LEASE_SECONDS = 120.0  # far longer than `post` may take
 _GONE = 410
@@ -117,7 +119,7 @@ class Outbox:
             await webhooks.try_later(writer, message, seconds=seconds, error=error)
         if is_unreached:
             async with self._database.writer() as writer:
-                await webhooks.hold_others(writer, message, seconds=seconds)
+                await webhooks.hold_others(writer, message, seconds=min(seconds, _LONGEST_HOLD))
 
     def _headers(self, message: DueMessage) -> dict[str, str]:
         """Signed with the endpoint's secret and, for a while after a change, with the one before it."""

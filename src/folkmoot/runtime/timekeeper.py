@@ -69,14 +69,20 @@ class Timekeeper:
                 await self._fail_poisonous(writer, tenant_id, run_id)
             overdue = await runs.overdue(writer)
             expired = await runs.expire(writer)
-            await contents.sweep(writer)
-            await idempotency.forget_old(writer)
         if taken or expired:
             self._hear({"to": "workers"})
         for run_id in overdue:
             self._hear({"to": "run", "run": str(run_id)})
         for tenant_id in {tenant_id for tenant_id, _ in expired}:
             self._tell({"to": "inbox", "tenant": str(tenant_id)})
+        await self._tidy()
+
+    async def _tidy(self) -> None:
+        """Apart from the above: it may look through many items, and who answers or appends is not to wait for that."""
+        async with self._database.writer() as writer:
+            if await try_lock(writer, _SWEEP_LOCK):
+                await contents.sweep(writer)
+                await idempotency.forget_old(writer)
 
     async def _fail_poisonous(self, writer: Writer, tenant_id: UUID, run_id: UUID) -> None:
         """Nobody drives such a run any more: its open calls are closed here, and it is told why it ends."""

@@ -6,6 +6,7 @@ does. Deliberately absent: when a call may be made (`engine`), and its record (`
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from uuid import UUID
 
 from folkmoot.domain.calls import CallResult, FunctionTarget, ResultTarget, Tool
 from folkmoot.domain.operations import OperationTarget, SecretHeader
-from folkmoot.kernel.errors import FolkmootError
+from folkmoot.kernel.errors import FolkmootError, Unreachable
 from folkmoot.runtime import large_results
 from folkmoot.store.database import Database
 from folkmoot.tools.functions import CallContext, FunctionTools
@@ -37,6 +38,7 @@ class Operations(Protocol):
     ) -> CallResult: ...
 
 
+_MASKED_AT_ONCE = 65_536  # characters
 ReadHeader = Callable[[UUID, SecretHeader], Awaitable[str]]
 
 
@@ -64,13 +66,20 @@ class ToolCalls:
                 result = await self._operation(tool, target, arguments, call_id=call_id, tenant_id=tenant_id)
             case _:
                 assert_never(tool.target)
-        return replace(result, text=self.mask(result.text))
+        return replace(result, text=await self._masked(result.text))
+
+    async def _masked(self, text: str) -> str:
+        # Megabytes are looked through for seconds where many secrets are known: not while all other runs wait.
+        return self.mask(text) if len(text) <= _MASKED_AT_ONCE else await asyncio.to_thread(self.mask, text)
 
     async def _operation(
         self, tool: Tool, target: OperationTarget, arguments: dict[str, Any], *, call_id: str, tenant_id: UUID
     ) -> CallResult:
         try:
             headers = {header.header_name: await self.read_header(tenant_id, header) for header in target.headers}
+        except Unreachable:  # its words tell where the database is
+            text = f"{tool.name} was not called: the secrets it sends could not be read just now. Call it again."
+            return CallResult(text, is_error=True)
         except FolkmootError as error:
             return CallResult(f"{tool.name} was not called: {error}", is_error=True)
         return await self.operations.call(

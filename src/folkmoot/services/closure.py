@@ -6,7 +6,7 @@ pointers are into the start's request. Deliberately absent: writing, and any use
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
@@ -27,6 +27,7 @@ from folkmoot.domain.definitions import (
     StoredVersion,
 )
 from folkmoot.domain.model_calls import ModelChoice, Sampling
+from folkmoot.domain.operations import OperationTarget, Stdio
 from folkmoot.domain.participant_checks import faults_of_participant
 from folkmoot.domain.prompts import fill
 from folkmoot.domain.schema_documents import step
@@ -66,11 +67,13 @@ class Workbench:
     """What the operator's machine adds: its functions by name, and a reader of scripted models' files (BadInput, OSError).
 
     `lack_of`: a sentence about what a model lacks on this machine, or null; set where the run will be worked on here.
+    `allows_stdio`: whether the operator lets connectors run commands.
     """
 
     find_function: FindFunction
     read_script: ReadScript
     lack_of: Callable[[ModelChoice], str | None] = lambda _: None
+    allows_stdio: bool = True
 
 
 class Closure:
@@ -195,6 +198,7 @@ class Closure:
             *(bound.name for holder in (agent.body, binding, self._body) for _, bound in operations_of(holder)),
         }
         tools = (*self._functions(agent), *await self._tooling.tools_of(agent, binding))
+        self.faults += self._commands_refused(tools)
         if model is None:
             return None
         lack = self._bench.lack_of(model)
@@ -211,6 +215,15 @@ class Closure:
             sampling=self._sampling(agent.body.settings),
             tools=tools,
         )
+
+    def _commands_refused(self, tools: Iterable[Tool]) -> Iterator[Fault]:
+        """A fault for each connector whose server is a command, where the operator allows none."""
+        if self._bench.allows_stdio:
+            return
+        targets = [tool.target for tool in tools if isinstance(tool.target, OperationTarget)]
+        for name in sorted({t.connector_name for t in targets if isinstance(t.server, Stdio)}):
+            advice = "Use a server at a URL, or let the operator set FOLKMOOT_ALLOW_STDIO=yes."
+            yield Fault("", f"The connector '{name}' runs a command, which is not allowed here. {advice}")
 
     def _sampling(self, settings: Sampling) -> Sampling:
         """An agent's settings; the interaction's bound on a reply's tokens holds for all of them."""

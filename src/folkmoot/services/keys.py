@@ -121,6 +121,11 @@ async def _bearer(writer: Writer, caller: Caller, user_id: UUID | None) -> User:
     user = await users.lock(writer, caller.tenant_id, user_id=user_id or caller.user_id)
     if user is None:
         raise NotFound(f"There is no user {user_id or caller.user_id}. `folkmoot users list` shows those there are.")
+    if is_above(user.role, caller.role):
+        # With a key of theirs, however narrow, one would act under their name and role.
+        raise NotPermitted(
+            f"'{user.name}' is {user.role}, above your role {caller.role}: a key of theirs is not yours to make. Ask somebody of that role."
+        )
     return user
 
 

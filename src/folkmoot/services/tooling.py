@@ -75,6 +75,7 @@ class Tooling:
         self._disabled = disabled
         self._is_survey = is_survey
         self._texts = _texts(interaction.body, given)
+        self._prompt_texts = {item.name: self._texts[item.name] for item in interaction.body.inputs_prompt}
         self._connectors: dict[UUID, StoredVersion | str] = {}
         self.faults: list[Fault] = []
         self._headers = ToolHeaders(reader, tenant_id, interaction=interaction, given=given, fault=self._fault)
@@ -131,7 +132,7 @@ class Tooling:
             is_gated=is_gated(version.approval_mode, version.descriptor),
             limit_seconds=version.limit_seconds,
             limit_bytes=version.limit_bytes,
-            guidance=fill(guidance, self._texts) if guidance else None,
+            guidance=fill(guidance, self._prompt_texts) if guidance else None,
             target=target,
         )
 
@@ -199,7 +200,7 @@ class Tooling:
 
 
 def _texts(body: RoundRobinVersion, given: Mapping[str, str]) -> dict[str, str]:
-    """What `%%name%%` stands for in bound values and guidance. Secrets' inputs are none of these."""
+    """What `%%name%%` stands for in bound values. Secrets' inputs are none of these."""
     texts = {item.name: "" for item in body.inputs_prompt}
     texts |= {item.name: item.default_value or "" for item in body.inputs_connector_binding}
     return {name: given.get(name, text) for name, text in texts.items()}

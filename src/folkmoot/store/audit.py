@@ -45,7 +45,8 @@ async def page(
     reader: Reader, tenant_id: UUID, *, wanted: AuditFilter, after: AuditCursor | None, limit: int
 ) -> list[AuditEntry]:
     """Entries under a filter, the newest first, those after the cursor."""
-    async with reader.planned_anew():
+    async with reader.one_moment():
+        await reader.plan_anew()
         rows = _sql.entries(
             reader.connection,
             tenant_id=tenant_id,

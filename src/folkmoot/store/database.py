@@ -70,12 +70,9 @@ class Reader:
         async with self.connection.transaction(isolation="repeatable_read", readonly=True):
             yield
 
-    @asynccontextmanager
-    async def planned_anew(self) -> AsyncIterator[None]:
-        """For a statement that serves every filter of a list: one plan for all of them at once could use no index."""
-        async with self.one_moment():
-            await self.connection.execute("set local plan_cache_mode = force_custom_plan")
-            yield
+    async def plan_anew(self) -> None:
+        """Within one moment, up to its end: a list's statement serves every filter, and one plan for all could use no index."""
+        await self.connection.execute("set local plan_cache_mode = force_custom_plan")
 
     @asynccontextmanager
     async def outside_the_wall(self) -> AsyncIterator[None]:

@@ -8,6 +8,7 @@ expiry, which the sweep of `runs` sees to.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -124,16 +125,18 @@ async def page(
 ) -> list[InboxEntry]:
     """Those after the cursor: what waits from the longest waiting on, anything else from the newest on."""
     values = parameters(tenant_id, wanted, after, limit)
-    async with reader.planned_anew():
-        if wanted.status is InboxStatus.PENDING:
-            rows = [row async for row in _sql.waiting_keys(reader.connection, **values)]
-        elif wanted.status is None:
-            rows = [row async for row in _sql.page_keys(reader.connection, outcome=None, **values)]
-        else:  # equal enums: PostgreSQL does not take their comparison for leakproof
-            async with reader.outside_the_wall():
+    is_waiting = wanted.status is InboxStatus.PENDING
+    # equal enums: PostgreSQL does not take their comparison for leakproof
+    is_found_outside = wanted.status is not None and not is_waiting
+    async with reader.one_moment():
+        await reader.plan_anew()
+        async with reader.outside_the_wall() if is_found_outside else nullcontext():
+            if is_waiting:
+                rows = [row async for row in _sql.waiting_keys(reader.connection, **values)]
+            else:
                 rows = [row async for row in _sql.page_keys(reader.connection, outcome=wanted.status, **values)]
         found = await entries(reader, tenant_id, keys=[(row["run_id"], row["pending_id"]) for row in rows])
-    return found if wanted.status is InboxStatus.PENDING else found[::-1]
+    return found if is_waiting else found[::-1]
 
 
 def parameters(tenant_id: UUID, wanted: InboxFilter, after: InboxCursor | None, limit: int) -> dict[str, Any]:

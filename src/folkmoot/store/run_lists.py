@@ -5,6 +5,7 @@ Keyset pages: a page costs the same wherever it begins. Deliberately absent: con
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -64,12 +65,10 @@ async def page(
     reader: Reader, tenant_id: UUID, *, wanted: RunFilter, after: RunCursor | None, limit: int
 ) -> list[RunView]:
     """Runs under a filter, the newest first, those after the cursor."""
-    async with reader.planned_anew():
-        values = parameters(tenant_id, wanted, after, limit)
-        if is_found_outside(wanted):
-            async with reader.outside_the_wall():
-                ids = [row["run_id"] async for row in _sql.page_ids(reader.connection, **values)]
-        else:
+    values = parameters(tenant_id, wanted, after, limit)
+    async with reader.one_moment():
+        await reader.plan_anew()
+        async with reader.outside_the_wall() if is_found_outside(wanted) else nullcontext():
             ids = [row["run_id"] async for row in _sql.page_ids(reader.connection, **values)]
         return [_view(row) async for row in _sql.views(reader.connection, tenant_id=tenant_id, run_ids=ids)]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import logging
+import re
 from collections.abc import Iterator
 from urllib.parse import quote, quote_plus
 
@@ -16,6 +17,10 @@ from folkmoot.vault.texts import MASK
 
 SHORTEST = 6
 MOST_CHARACTERS = 1_000_000
+_LONGEST_ESCAPED = 8_192
+_ANY = r"\\*+"
+_SHORT_ESCAPES = {"\b": "b", "\t": "t", "\n": "n", "\f": "f", "\r": "r"}
+_BACKSLASHES = re.compile(r"\\+|[^\\]", re.DOTALL)
 
 
 class Mask:
@@ -24,6 +29,7 @@ class Mask:
     def __init__(self, *, most_characters: int = MOST_CHARACTERS) -> None:
         self._most_characters = most_characters
         self._forms: dict[str, tuple[str, ...]] = {}
+        self._escaped: dict[str, re.Pattern[str]] = {}
         self._characters = 0
 
     def add(self, value: str) -> None:
@@ -31,15 +37,21 @@ class Mask:
         if len(value) < SHORTEST or value in self._forms:
             return
         self._forms[value] = tuple(dict.fromkeys(_forms(value)))
+        escaped = _escaped(value)
+        if escaped is not None:
+            self._escaped[value] = escaped
         self._characters += len(value)
         while self._characters > self._most_characters and len(self._forms) > 1:
             oldest = next(iter(self._forms))
             del self._forms[oldest]
+            self._escaped.pop(oldest, None)
             self._characters -= len(oldest)
 
     def mask(self, text: str) -> str:
         """The text with every known value, in whichever form, as '•••'."""
         found = [form for forms in tuple(self._forms.values()) for form in forms if form in text]
+        for escaped in tuple(self._escaped.values()):
+            found += set(escaped.findall(text))
         # The longest first, lest a value that is part of another leave the rest of it.
         for form in sorted(found, key=len, reverse=True):
             text = text.replace(form, MASK)
@@ -63,6 +75,34 @@ def _forms(value: str) -> Iterator[str]:
     yield base64.urlsafe_b64encode(data).decode("ascii")
     for offset in range(3):
         yield from _encoded(data, offset)
+
+
+def _escaped(value: str) -> re.Pattern[str] | None:
+    """The value however often and by whomever its characters were escaped (`\\"`, `\\/`, `\\u002b`); null where none can be.
+
+    What begins it has no backslashes before it, and each run of them is taken whole, so that no text takes long to look through.
+    """
+    inner = value.lstrip("\\")
+    if not SHORTEST <= len(inner) <= _LONGEST_ESCAPED or (inner.isalnum() and inner.isascii()):
+        return None
+    first, *rest = _BACKSLASHES.findall(inner)
+    return re.compile(_spelt(first, before="") + "".join(_spelt(part, before=_ANY) for part in rest))
+
+
+def _spelt(part: str, *, before: str) -> str:
+    """One character, or a run of backslashes, with any number of backslashes `before` it."""
+    if part.isalnum() and part.isascii():
+        return part
+    if part[0] == "\\":
+        return rf"(?:\\{{{len(part)},}}+|(?:{_ANY}u(?i:005c)){{{len(part)}}})"
+    units = part.encode("utf-16-be", "surrogatepass").hex()
+    codes = _ANY.join(f"u(?i:{units[at : at + 4]})" for at in range(0, len(units), 4))
+    ways = [re.escape(part), codes]
+    if part in _SHORT_ESCAPES:
+        ways.append(_SHORT_ESCAPES[part])
+    if part > "~" or part < " ":
+        ways.append(_ANY.join(f"x{byte:02x}" for byte in part.encode("utf-8", "surrogatepass")))
+    return f"{before}(?:{'|'.join(ways)})"
 
 
 def _with_small_digits(quoted: str) -> str:

@@ -97,6 +97,7 @@ told as (
                    'id', o.pending_id, 'runId', o.run_id, 'kind', o.kind, 'dateRequested', o.asked_at, 'dateExpires', o.expires_at,
                    'card', o.card)), o.asked_at, o.asked_at
     from pending_opened o join webhook w on w.tenant_id = o.tenant_id
-    where w.disabled_at is null and 'approval.requested' = any(w.kinds)),
+    where w.disabled_at is null and 'approval.requested' = any(w.kinds)
+    for key share of w), -- one that is being deleted is waited for, and told nothing
 last as (select 1)
 select p.ord, p.before, p.signal_number, p.is_whole, p.stopped_by, t.now from p cross join t;

@@ -46,7 +46,8 @@ o as (
                    'dateAnswered', a.answered_at, 'answeredById', a.answered_by, 'answeredByName', a.answered_by_name,
                    'channel', a.channel, 'answer', a.answer)), t.now, t.now
     from a cross join t join webhook w on w.tenant_id = a.tenant_id
-    where w.disabled_at is null and 'approval.decided' = any(w.kinds))
+    where w.disabled_at is null and 'approval.decided' = any(w.kinds)
+    for key share of w) -- one that is being deleted is waited for, and told nothing
 select a.*, false as is_due, p.last_sequence from a cross join p;
 
 -- name: insert_item^
@@ -71,7 +72,8 @@ o as (
                    'dateAnswered', a.answered_at, 'answeredById', a.answered_by, 'answeredByName', a.answered_by_name,
                    'channel', a.channel, 'answer', null)), t.now, t.now
     from a cross join t join webhook w on w.tenant_id = a.tenant_id
-    where w.disabled_at is null and 'approval.decided' = any(w.kinds))
+    where w.disabled_at is null and 'approval.decided' = any(w.kinds)
+    for key share of w) -- one that is being deleted is waited for, and told nothing
 select a.pending_id from a;
 
 -- name: waiting_keys

@@ -70,7 +70,8 @@ told as (
                    'dateAnswered', c.answered_at, 'answeredById', null, 'answeredByName', null, 'channel', null, 'answer', null)),
            c.answered_at, c.answered_at
     from closed c join webhook h on h.tenant_id = c.tenant_id
-    where h.disabled_at is null and 'approval.decided' = any(h.kinds))
+    where h.disabled_at is null and 'approval.decided' = any(h.kinds)
+    for key share of h) -- one that is being deleted is waited for, and told nothing
 update process p set
     before_timeout_status = p.status, ready_at = folkmoot_now(), signal_number = p.signal_number + 1, updated_at = folkmoot_now()
 from (select distinct tenant_id, run_id from closed) c where p.tenant_id = c.tenant_id and p.run_id = c.run_id

@@ -77,7 +77,7 @@ class McpTools:
         except TimeoutError:
             raise ConnectorFault(f"{subject} did not answer within {limit_seconds:g} seconds.") from None
         except ServerFailure as failure:
-            aside = f" It wrote: {failure.aside}" if failure.aside else ""
+            aside = f" It wrote: '{failure.aside}'." if failure.aside else ""
             raise ConnectorFault(without(f"{subject} {failure}{aside}", headers.values())) from None
         except ConnectorFault as fault:
             raise ConnectorFault(f"{subject} cannot be used. {without(str(fault), headers.values())}") from None

@@ -40,8 +40,9 @@ def shortened(text: str, most: int) -> str:
 
 
 def without(text: str, secrets: Iterable[str]) -> str:
-    """The text with every secret in it replaced. Of a header's value its last word too, which is the value without a scheme."""
-    for secret in sorted({part for whole in secrets for part in (whole, whole.split(" ")[-1])}, key=len, reverse=True):
+    """The text with every secret in it replaced. Of a header's value what follows its first word too, without a scheme, and its last word."""
+    parts = {part for whole in secrets for part in (whole, whole.partition(" ")[2], whole.rpartition(" ")[2])}
+    for secret in sorted(parts, key=len, reverse=True):
         if len(secret) >= _MIN_SECRET and secret in text:
             text = text.replace(secret, "[secret]")
     return text

@@ -30,7 +30,7 @@ class Mask:
     """Takes secrets out of text: the headers' values whole, without their scheme, and as JSON or a URL would write them."""
 
     def __init__(self, values: Iterable[str]) -> None:
-        plain = {part for value in values for part in (value, value.rpartition(" ")[2])}
+        plain = {part for value in values for part in (value, value.partition(" ")[2], value.rpartition(" ")[2])}
         kept = {part for part in plain if len(part) >= _MIN_SECRET}
         written = {form for part in kept for form in (part, json.dumps(part)[1:-1], quote(part, safe=""), quote(part))}
         self._forms = sorted(written, key=len, reverse=True)

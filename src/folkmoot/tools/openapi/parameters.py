@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, cast
+from urllib.parse import unquote
 
 from folkmoot.tools.openapi.references import References, Unsupported, has_unseen, shown
 from folkmoot.tools.openapi.schemas import Schemas
@@ -141,7 +142,8 @@ def _styled(parameter: dict[str, Json], name: str, place: str) -> tuple[str, boo
 def _check_path(path: str, given: set[str]) -> None:
     if not path.startswith("/") or _UNFIT_PATH.search(_TEMPLATE.sub("x", path)) or has_unseen(path):
         raise Unsupported("its path does not begin with '/', or holds '?', '#', blanks or what no path has")
-    if any(part in ("", ".", "..") for part in path.rstrip("/").split("/")[1:]):
+    # decoded, since a server on the way may do so
+    if any(part in ("", ".", "..") for part in unquote(unquote(path)).rstrip("/").split("/")[1:]):
         raise Unsupported("its path has an empty step, or one of '.' or '..'")
     named = set(_TEMPLATE.findall(path))
     if named != given:
