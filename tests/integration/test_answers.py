@@ -18,13 +18,14 @@ import pytest_asyncio
 from api_at_hand import NEW_ID, RUNS, Served, problem_of, publish_panel, served, start_run
 from waiting_at_hand import ask, copies, fetch, hash_of, row_of
 
-from folkmoot.domain.pending import PendingKind
+from folkmoot.domain.pending import PendingKind, PendingOutcome
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import AlreadyDecided, FolkmootError
 from folkmoot.services import answers, keys, runs
 from folkmoot.store import pending
 from folkmoot.store import runs as run_store
 from folkmoot.store.database import Database
+from folkmoot.store.pending import Answer
 
 APPROVAL, VOTE, QUESTION, TURN = PendingKind
 HASH = hash_of('{"path": "a.txt"}').hex()
@@ -272,6 +273,19 @@ class TestRefusals:
             in problem_of(await asked.post(f"approvals/{call}", APPROVE), 409, "too_late")["detail"]
         )
         assert {row["outcome"] for row in await fetch(asked.database, "select outcome from pending")} == {"Stopped"}
+
+    async def test_what_an_ended_run_asked_takes_no_answer(self, asked: Asked) -> None:
+        """Though its row was left open: by the service, and by the statement for whoever comes past it."""
+        turn, ballot = await asked.ask(TURN), await asked.ask(VOTE)
+        async with asked.database.writer() as writer:
+            await writer.connection.execute("update process set status = 'Failed', ended_at = folkmoot_now()")
+        for path, body in (("pass", None), (f"votes/{ballot}", {"agree": True})):
+            problem_of(await asked.post(path, body), 409, "run_ended")
+        tenant_id = (await asked.row())["tenant_id"]
+        late = Answer(turn, PendingOutcome.ANSWERED, {"pass": True}, UUID(int=1), "owner", "api")
+        async with asked.database.writer() as writer:
+            assert await pending.settle(writer, tenant_id, run_id=UUID(asked.run_id), answer=late) is None
+        assert {row["outcome"] for row in await fetch(asked.database, "select outcome from pending")} == {None}
 
     async def test_a_stop_closes_what_waits_and_wakes_the_run(self, asked: Asked) -> None:
         """B13: closed as Stopped, by whom, in the record; an ended run takes no answer."""

@@ -14,6 +14,7 @@ from connectors_at_hand import SPACE, Bench, Keeper, bench_at_work, document
 from definitions_at_hand import AGENT, MODEL, PANEL, SEARCH, other_tenant
 from definitions_at_hand import bench as machine
 
+from folkmoot.domain.approvals import server_of
 from folkmoot.domain.calls import Tool
 from folkmoot.domain.connectors import ConnectorHeader, OpenApiConnectorVersion
 from folkmoot.domain.definitions import AgentBinding, DefinitionKind, Reference
@@ -313,15 +314,45 @@ async def test_an_agent_is_held_against_the_interaction_where_they_meet(panel: P
     assert list(wrong) == ["/agents/0/agent", "/agents/1/agent"]
 
 
+async def turned_into_a_command(panel: Panel) -> None:
+    async with panel.database.writer() as writer:
+        await writer.connection.execute(
+            """update definition_version v
+               set body = jsonb_set(v.body, '{server}', '{"type": "stdio", "command": "x", "environment": {"MODE": "a"}}')
+               from definition d where d.definition_id = v.definition_id and d.kind = 'McpConnector'"""
+        )
+
+
+async def test_the_headers_of_a_command_are_variables_of_its_environment(panel: Panel) -> None:
+    """platform.md, connector secrets: by their ids in the run, chosen at the start; told before the run exists where they cannot be."""
+    theirs = await panel.secret("theirs", "s3cr3t-theirs")
+    await turned_into_a_command(panel)
+    chosen = SecretInput(
+        connector=Reference("bench"), operation="look", name="chosen", header_name="Token", is_required=True
+    )
+    for header, message in (
+        (AuthenticationHeader("TOKEN", Reference("token")), None),
+        (AuthenticationHeader("X-Key", Reference("token")), "'X-Key' is no variable"),
+        (AuthenticationHeader("LD_PRELOAD", Reference("token")), "'LD_PRELOAD' decides what a command runs"),
+        (AuthenticationHeader("MODE", Reference("token")), "'MODE' is in the connector's 'environment' too"),
+        (AuthenticationHeader("TOKEN", Reference("token"), scheme="Bearer"), "leave the scheme out"),
+    ):
+        look = on_bench("look", "look", authentication_header=header)
+        await panel.publish(external_operations_mcp=(look,), inputs_connector_authentication_secret=(chosen,))
+        if message is not None:
+            assert any(message in told for _, told in await panel.not_started(("chosen", str(theirs)))), message
+            continue
+        (tool,) = (await panel.tools(("chosen", str(theirs))))["Ann"]
+        names = {each.header_name: each.secret_id == theirs for each in target_of(tool).headers}
+        assert names == {"TOKEN": False, "Token": True}
+        assert "TOKEN" not in server_of(target_of(tool))
+
+
 async def test_a_connector_that_runs_a_command_keeps_a_run_from_starting_where_none_is_allowed(panel: Panel) -> None:
     """Issue, Connectors: stdio only where the operator allows it; told before the run exists, not call by call."""
     await panel.publish(external_operations_mcp=(on_bench("look", "look"),))
     await panel.tools()
-    async with panel.database.writer() as writer:
-        await writer.connection.execute(
-            """update definition_version v set body = jsonb_set(v.body, '{server}', '{"type": "stdio", "command": "x"}')
-               from definition d where d.definition_id = v.definition_id and d.kind = 'McpConnector'"""
-        )
+    await turned_into_a_command(panel)
     forbidding = replace(machine(SEARCH), allows_stdio=False)
     with pytest.raises(BadInput) as caught:
         await starting.start(

@@ -7,6 +7,7 @@ import copy
 import hashlib
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ import pytest_asyncio
 from asyncpg import UniqueViolationError
 from connectors_at_hand import READS, SHOP, SPACE, Bench, Keeper, bench_at_work, document, reach_of
 from definitions_at_hand import other_tenant
+from mcp_at_hand import misbehaving
 from recording_server import Received, RecordingServer, reply, saying
 
 from folkmoot.domain.connectors import ConnectorHeader, McpConnectorVersion, OpenApiConnectorVersion
@@ -265,6 +267,44 @@ async def test_secrets_go_to_the_service_and_not_to_who_keeps_its_document(keepe
         with pytest.raises(ConnectorFault) as caught:
             await keeper.refresh("shop", OPEN_API)
     assert "s3cr3t" not in str(caught.value) and "hidden" not in str(caught.value)
+    async with keeper.database.reader() as reader:
+        bodies = await reader.connection.fetch("select body::text from definition_version")
+    assert bodies and all("s3cr3t" not in row["body"] for row in bodies)
+
+
+async def test_a_commands_secrets_are_variables_of_its_environment(keeper: Keeper, tmp_path: Path) -> None:
+    """platform.md: connector secrets are sealed: they are in no version, and reach the process that is looked at."""
+    await keeper.secret("token", "s3cr3t-of-ours")
+    keeper.reach = reach_of(keeper.database, allows_stdio=True)
+    journal = tmp_path / "journal"
+    server = misbehaving("tells", journal, MODE="plain")
+
+    async def publish(*headers: ConnectorHeader) -> Any:
+        return await connectors.publish(
+            keeper.database, keeper.caller, keeper.reach, namespace=SPACE, name="local",
+            version=McpConnectorVersion(server, headers=headers), document=None, new_id=keeper.new_id,
+        )  # fmt: skip
+
+    token = Reference("token")
+    for names, scheme, pointers in (
+        (("X-Key",), None, ["/headers/0/headerName"]),
+        (("9LIVES",), None, ["/headers/0/headerName"]),
+        (("PATH",), None, ["/headers/0/headerName"]),
+        (("home",), None, ["/headers/0/headerName"]),
+        (("LD_PRELOAD",), None, ["/headers/0/headerName"]),
+        (("PYTHONPATH",), None, ["/headers/0/headerName"]),
+        (("MODE",), None, ["/headers/0/headerName"]),
+        (("TOKEN", "TOKEN"), None, ["/headers/1/headerName"]),
+        (("TOKEN",), "Bearer", ["/headers/0/scheme"]),
+    ):
+        with pytest.raises(BadDefinition) as caught:
+            await publish(*(ConnectorHeader(name, token, scheme) for name in names))
+        assert [fault.pointer for fault in caught.value.faults] == pointers, names
+    assert journal.read_text() == ""
+    published, refreshed = await publish(ConnectorHeader("TOKEN", token), ConnectorHeader("HOST", token))
+    assert refreshed.added == ("touch",)
+    assert f"token {hashlib.sha256(b's3cr3t-of-ours').hexdigest()}" in journal.read_text().splitlines()
+    assert published.stored.body.server.environment == {"MODE": "plain"}
     async with keeper.database.reader() as reader:
         bodies = await reader.connection.fetch("select body::text from definition_version")
     assert bodies and all("s3cr3t" not in row["body"] for row in bodies)

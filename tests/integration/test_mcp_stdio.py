@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import logging
 import os
 import sys
 import tracemalloc
@@ -97,6 +99,39 @@ async def test_calls_at_once_share_one_process(tools: McpTools, journal: Path, m
     apart = await asyncio.gather(*(Caller(tools, server)("touch") for _ in range(2)))
     assert len({result.text for result in apart}) == 2
     await _until(lambda: len(_running(journal)) == 2)  # those that were kept; the idle ones are gone
+
+
+async def test_secret_headers_are_variables_of_the_process(tools: McpTools, journal: Path) -> None:
+    """platform.md: connector secrets are sealed, and so in no definition. A changed one starts another process."""
+    call = Caller(tools, misbehaving("tells", journal))
+    pids: dict[str, str] = {}
+    for secret in ("hunter2hunter2", "hunter2hunter2", "another-of-ours"):
+        call.headers = {"TOKEN": secret}
+        digest, shown, pid = (await call("touch")).text.split()
+        assert (digest, shown) == (hashlib.sha256(secret.encode()).hexdigest(), "[secret]")
+        assert pids.setdefault(secret, pid) == pid
+    assert len(set(pids.values())) == 2
+    (found,) = await tools.discover(call.server, headers=call.headers, limit_seconds=20)
+    assert found.name == "touch" and journal.read_text().count(digest) == 2
+    call.headers = {"TOKEN": "hunter2\0hunter2"}
+    refused = await call("touch")
+    assert refused.is_error and "secret holds a NUL" in refused.text and "hunter2" not in refused.text
+
+
+@pytest.mark.parametrize("mode", ["dies-at-start", "babbles", "prints"])
+@pytest.mark.parametrize("secret", ["q7Zk-w9Xv-m2Lp", "q7Zk-w9Xv\nm2Lp-r4Tn\n"])
+async def test_what_a_dying_process_says_of_its_secrets_is_masked(
+    tools: McpTools, journal: Path, caplog: pytest.LogCaptureFixture, mode: str, secret: str
+) -> None:
+    """B52: in no error and no log, also where only the end of what it wrote was kept, and line by line."""
+    caplog.set_level(logging.INFO, "folkmoot")
+    server = misbehaving(mode, journal)
+    with pytest.raises(ConnectorFault, match=r"ended with exit code 7 .* It wrote: '.*\[secret\]") as caught:
+        await tools.discover(server, headers={"TOKEN": secret}, limit_seconds=20)
+    result = await Caller(tools, server, headers={"TOKEN": secret})("touch")
+    assert result.is_error and "did not start" in caplog.text
+    told = f"{caught.value} {result.text} {caplog.text} {Stdio('x', (), {'TOKEN': secret})!r}"
+    assert not [part for part in ("q7Zk", "w9Xv", "m2Lp", "r4Tn") if part in told]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import re
 import secrets
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -23,7 +24,7 @@ from fastapi.routing import APIRoute, iter_route_contexts
 from folkmoot.api import stream
 from folkmoot.api.app import make_app
 from folkmoot.api.doors import Permission
-from folkmoot.domain.rights import RIGHTS, Right, Role
+from folkmoot.domain.rights import RIGHTS, Right, Role, rights_of
 from folkmoot.domain.tenancy import Caller, User
 from folkmoot.kernel.errors import BadInput, Conflict, NotAllowed, NotFound, NotPermitted
 from folkmoot.kernel.ids import NewId
@@ -230,6 +231,61 @@ class TestKeys:
         await users.set_role(database, caller, user_id=user.user_id, role=Role.ADMIN)
         assert (await keys.authenticate(database, key=narrowed)).rights == {Right.READ}
         assert (await keys.authenticate(database, key=whole)).rights == RIGHTS[Role.ADMIN]
+
+    @pytest.mark.parametrize("scopes", [(), ("read", "manage_own_keys", "manage_users", "publish")])
+    async def test_a_key_for_another_may_no_more_than_its_maker(
+        self, database: Database, caller: Caller, scopes: tuple[str, ...]
+    ) -> None:
+        """F42, F43: whatever becomes of its user and of its maker, from the next request on; and so a key that was made with it."""
+        admin, viewer = await user_of(database, caller, Role.ADMIN), await user_of(database, caller, Role.VIEWER)
+        _, text = await key_of(database, caller, admin)
+        making = await keys.authenticate(database, key=text)
+        key_id, first = await key_of(database, making, viewer, *scopes[:2])
+        _, second = await key_of(database, await keys.authenticate(database, key=first), None, *scopes[:2])
+        own_id, own = await key_of(database, replace(caller, user_id=viewer.user_id, key_id=None), None, *scopes)
+        for user, role, least in (
+            (viewer, Role.VIEWER, Role.VIEWER),
+            (viewer, Role.OWNER, Role.ADMIN),
+            (admin, Role.APPROVER, Role.APPROVER),
+            (admin, Role.OWNER, Role.OWNER),
+            (viewer, Role.OPERATOR, Role.OPERATOR),
+            (viewer, Role.OWNER, Role.OWNER),
+            (admin, Role.VIEWER, Role.VIEWER),
+        ):
+            await users.set_role(database, caller, user_id=user.user_id, role=role)
+            for each in (first, second):
+                acting = await keys.authenticate(database, key=each)
+                assert (acting.role, acting.rights) == (least, rights_of(least, scopes[:2] or None)), (user.role, role)
+                assert await keys.rights_now(database, acting) == acting.rights
+        # its user is an owner, its maker a viewer
+        with pytest.raises(NotPermitted, match=r"somebody who is viewer now .* which your role owner has"):
+            acting.require(Right.START)
+        with pytest.raises(NotPermitted):
+            await keys.create(
+                database, replace(acting, rights=acting.rights | {Right.MANAGE_KEYS}), name="x", expires_at=None, new_id=NEW_ID,
+                random_bytes=secrets.token_bytes, user_id=caller.user_id, scopes=("read",),
+            )  # fmt: skip
+        await users.remove(database, caller, user_id=admin.user_id)
+        for each in (first, second):
+            with pytest.raises(NotAllowed, match=r"was revoked: somebody who made it.* was removed"):
+                await keys.authenticate(database, key=each)
+        assert await keys.rights_now(database, acting) == frozenset()
+        shown = {key.key_id: key for key in await keys.page(database, caller, after=None, limit=9)}
+        assert shown[key_id].revoked_at is not None and shown[own_id].revoked_at is None
+        assert (await keys.authenticate(database, key=own)).rights == rights_of(Role.OWNER, scopes or None)
+
+    async def test_a_key_made_while_its_maker_is_removed_opens_nothing(
+        self, database: Database, caller: Caller
+    ) -> None:
+        """F43: the maker's request was let in before."""
+        admin, viewer = await user_of(database, caller, Role.ADMIN), await user_of(database, caller, Role.VIEWER)
+        _, text = await key_of(database, caller, admin)
+        making = await keys.authenticate(database, key=text)
+        await users.remove(database, caller, user_id=admin.user_id)
+        key_id, late = await key_of(database, making, viewer)
+        with pytest.raises(NotAllowed, match="was removed"):
+            await keys.authenticate(database, key=late)
+        assert await keys.rights_now(database, replace(making, key_id=key_id)) == frozenset()
 
     async def test_others_keys_take_the_right_to_manage_them(self, server: Served) -> None:
         database = server.installation.database

@@ -186,6 +186,8 @@ async def test_a_person_who_does_not_come_in_time_ends_the_run(desk: Desk, statu
     assert (ended["status"], ended["before_timeout_status"]) == ("TimedOut", status)
     assert "nobody answered" in ended["failure_details"]
     assert all(result.is_error for result in await results(desk, started)) and desk.log == []
+    (noted,) = await panels.fetch(desk.database, "select * from audit where action = 'pending.expired'")
+    assert (noted["user_id"], noted["channel"], noted["subject_id"]) == (None, "clock", started.run_id)
     with pytest.raises(TooLate):
         await answer_late(desk, started, row)
 

@@ -26,7 +26,7 @@ from folkmoot.store.walls import walled
 REFUSED = asyncpg.InsufficientPrivilegeError
 LITERALS = {
     "uuid": "gen_random_uuid()", "text": "'x'", "timestamptz": "now()", "int4": "1", "int8": "1", "bool": "false", "bytea": "'x'",
-    "jsonb": "'{}'", "_text": "'{x}'", "interval": "'1 s'", "float8": "1",
+    "jsonb": "'{}'", "_text": "'{x}'", "_uuid": "'{}'", "interval": "'1 s'", "float8": "1",
 }  # fmt: skip
 OPEN_TO_ALL = {"clock_shift", "worker"}
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -16,7 +16,7 @@ from uuid import UUID
 import aiosql
 import pytest
 import pytest_asyncio
-from api_at_hand import RUNS, Served, problem_of, publish_panel, served, start_run, stranger_key, working_beside
+from api_at_hand import NEW_ID, RUNS, Served, problem_of, publish_panel, served, start_run, stranger_key, working_beside
 from crews import until
 from standardwebhooks import Webhook, WebhookVerificationError
 from waiting_at_hand import ask, fetch, hash_of, row_of
@@ -24,7 +24,10 @@ from waiting_at_hand import ask, fetch, hash_of, row_of
 from folkmoot.bootstrap.connections import Connections
 from folkmoot.domain.pending import PendingKind
 from folkmoot.kernel.errors import SecretFault
+from folkmoot.runtime import outbox as sending
+from folkmoot.runtime.options import WorkerOptions
 from folkmoot.runtime.outbox import WAITS, Outbox
+from folkmoot.runtime.timekeeper import Timekeeper
 from folkmoot.services import webhooks as services
 from folkmoot.store import pending, runs, webhooks
 from folkmoot.store.database import Database
@@ -42,6 +45,7 @@ class Receiver:
     url: str = ""
     got: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
     answers: list[bytes] = field(default_factory=list)
+    goes_on: asyncio.Event | None = None
 
     async def take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head, *lines = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
@@ -49,19 +53,30 @@ class Receiver:
         originals = {line.split(": ", 1)[0].lower(): line.split(": ", 1)[1] for line in lines if ": " in line}
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         self.got.append((head.split()[1], originals, body))
+        if self.goes_on is not None:
+            await self.goes_on.wait()
         answer = self.answers.pop(0) if self.answers else b"204 No Content"
         writer.write(b"HTTP/1.1 " + answer + b"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
         await writer.drain()
         writer.close()
 
 
-@pytest_asyncio.fixture
-async def receiver() -> AsyncIterator[Receiver]:
-    made = Receiver()
+@asynccontextmanager
+async def receiving(made: Receiver) -> AsyncIterator[Receiver]:
     server = await asyncio.start_server(made.take, "127.0.0.1", 0)
     made.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/told"
-    yield made
-    server.close()
+    try:
+        yield made
+    finally:
+        if made.goes_on is not None:
+            made.goes_on.set()
+        server.close()
+
+
+@pytest_asyncio.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    async with receiving(Receiver()) as made:
+        yield made
 
 
 @pytest_asyncio.fixture
@@ -118,11 +133,9 @@ async def test_a_decision_is_told_signed_and_once(server: Served, receiver: Rece
     ((_, headers, body),) = receiver.got
     told = Webhook(made["secret"]).verify(body, headers)
     assert (told["type"], told["data"]["id"], told["data"]["runId"]) == ("approval.decided", str(id_), run_id)
-    assert (told["data"]["outcome"], told["data"]["answeredByName"], told["data"]["kind"]) == (
-        "Approved",
-        "owner",
-        "Approval",
-    )
+    shown = (await server.client.get(f"{RUNS}/by-id/{run_id}/approvals/{id_}")).json()["receipt"]
+    assert told["data"] == shown and told["timestamp"] == shown["dateAnswered"]
+    assert (shown["status"], shown["answeredByName"], shown["kind"]) == ("Approved", "owner", "Approval")
     (message,) = await messages(server, made)
     assert (message["status"], message["attempts"], message["id"]) == ("Delivered", 1, headers["webhook-id"])
     for secret, sent, marks in (
@@ -159,14 +172,17 @@ async def test_a_stop_and_an_expiry_are_told_too(server: Served, receiver: Recei
     async with outbox(server) as sender:
         await sender.send_due()
     told = [json.loads(body)["data"] for _, _, body in receiver.got]
-    assert sorted((data["outcome"], data["answeredByName"]) for data in told) == [
+    for data in told:
+        shown = (await server.client.get(f"{RUNS}/by-id/{data['runId']}/approvals/{data['id']}")).json()
+        assert data == shown["receipt"]
+    assert sorted((data["status"], data["answeredByName"]) for data in told) == [
         ("Expired", None),
         ("Stopped", "owner"),
     ]
 
 
 async def test_what_a_run_asks_is_told_by_its_worker(server: Served, receiver: Receiver, tmp_path: Path) -> None:
-    """Written with the pause, sent by the worker's process through its guard, which lets nothing inside here (F50)."""
+    """Written with the pause, as the API shows it (F33); sent by the worker's process through its guard, which lets nothing inside (F50)."""
     made = await hook(server, receiver.url)
     await publish_panel(server.client, tmp_path, humanSettings={"chatMode": "EveryRound"})
     async with asyncio.timeout(30), working_beside(server.installation):
@@ -181,7 +197,7 @@ async def test_what_a_run_asks_is_told_by_its_worker(server: Served, receiver: R
     ((_, headers, body),) = receiver.got
     data = Webhook(made["secret"]).verify(body, headers)["data"]
     (waiting,) = (await server.client.get("/approvals", params={"status": "Pending"})).json()["items"]
-    assert (data["id"], data["runId"], data["kind"]) == (waiting["id"], run_id, "Turn")
+    assert (data["runId"], data["kind"]) == (run_id, "Turn") and data == waiting
 
 
 async def test_what_is_not_taken_is_sent_again_the_same_and_given_up_at_last(
@@ -264,9 +280,10 @@ async def test_a_changed_secret_signs_beside_the_old_one_for_a_while(server: Ser
 
 
 async def test_secrets_are_shown_once_and_kept_sealed(server: Served, receiver: Receiver) -> None:
-    """F44, F45: and everything that is done with webhooks is in the audit log."""
-    made = await hook(server, receiver.url)
+    """F44, F45: and everything that is done with webhooks is in the audit log, without what a URL's query may hold."""
+    made = await hook(server, f"{receiver.url}?key=canary")
     path = f"/webhooks/by-id/{made['id']}"
+    await server.client.post(f"{path}/rotate")
     shown = [(await server.client.get(place)).text for place in ("/webhooks", path)]
     assert made["secret"].startswith("whsec_") and not any("secret" in text for text in shown)
     (row,) = await fetch(server.installation.database, "select sealed_secret from webhook")
@@ -274,9 +291,10 @@ async def test_secrets_are_shown_once_and_kept_sealed(server: Served, receiver: 
     assert (await server.client.delete(path)).status_code == 204
     problem_of(await server.client.get(path), 404, "not_found")
     rows = await fetch(
-        server.installation.database, "select action from audit where subject_kind = 'webhook' order by at"
+        server.installation.database, "select action, detail from audit where subject_kind = 'webhook' order by at"
     )
-    assert [row["action"] for row in rows] == ["webhook.created", "webhook.deleted"]
+    assert [row["action"] for row in rows] == ["webhook.created", "webhook.rotated", "webhook.deleted"]
+    assert [json.loads(row["detail"]) for row in rows] == [{"url": receiver.url, "kinds": BOTH}] * 3
 
 
 async def test_secrets_are_sealed_again_under_another_key(server: Served, receiver: Receiver) -> None:
@@ -335,7 +353,9 @@ class TestTwoSenders:
     ) -> None:
         """The negative control of the test above: messages are taken and not moved on."""
         text = files("folkmoot.store").joinpath("sql/webhooks.sql").read_text(encoding="utf-8")
-        bare = text.replace("for update skip locked limit", "limit").replace(
+        bare = text.replace(
+            "for update of o skip locked)\nupdate outbox o set ready_at", ")\nupdate outbox o set ready_at"
+        ).replace(
             "ready_at = t.now + make_interval(secs => :lease_seconds::float8)",
             "ready_at = t.now + :lease_seconds::float8 * interval '0'",
         )
@@ -364,6 +384,101 @@ async def test_an_endpoint_that_is_back_is_soon_told_of_what_waited(server: Serv
     rows = await fetch(database, "select attempts, ready_at - folkmoot_now() as wait from outbox order by attempts")
     held, tried = [row["wait"].total_seconds() for row in rows]
     assert 240 < held <= 300 and tried > 3_600
+
+
+async def write(server: Served, webhook: Any, count: int, *, settled: str = "null", days: int = 0) -> None:
+    """So many messages to an endpoint, of so long ago; `settled`: when they were delivered, in SQL."""
+    async with server.installation.database.writer() as writer:
+        await writer.connection.execute(
+            f"""
+            insert into outbox (tenant_id, message_id, webhook_id, kind, body, created_at, ready_at, delivered_at)
+            select tenant_id, gen_random_uuid(), webhook_id, 'approval.decided', '{{}}', folkmoot_now() - make_interval(days => $3),
+                   case when {settled} is null then folkmoot_now() end, {settled}
+            from webhook, generate_series(1, $2) where webhook_id = $1
+            """,
+            UUID(webhook["id"]), count, days,
+        )  # fmt: skip
+
+
+class TestSlowEndpoint:
+    """F61: whoever takes long to answer, or never does, holds up itself alone."""
+
+    async def told_beside(self, server: Served, receiver: Receiver) -> tuple[int, int]:
+        """How many calls a slow endpoint has at once, and what another is told of six messages meanwhile, with five places."""
+        async with receiving(Receiver(goes_on=asyncio.Event())) as slow:
+            await write(server, await hook(server, slow.url), 30)
+            async with outbox(server) as sender:
+                sender.start()
+                await until(lambda: len(slow.got) >= sending.MOST_EACH)
+                await write(server, await hook(server, receiver.url), 6)
+                sender.nudge()
+                with suppress(TimeoutError):
+                    await until(lambda: len(receiver.got) == 6, seconds=10 if sending.MOST_EACH < 5 else 0.5)
+                began_at = asyncio.get_running_loop().time()
+                await sender.close()
+                assert asyncio.get_running_loop().time() - began_at < 5
+                return len(slow.got), len(receiver.got)
+
+    async def test_others_are_told_meanwhile_and_closing_does_not_wait_for_it(
+        self, server: Served, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Places are filled as they get free; what is cut off stays claimed, and is sent again by its lease."""
+        monkeypatch.setattr(sending, "MOST_AT_ONCE", 5)
+        monkeypatch.setattr(sending, "_CLOSING_SECONDS", 0.1)
+        assert await self.told_beside(server, receiver) == (4, 6)
+        (cut_off,) = await fetch(
+            server.installation.database,
+            "select count(*) as number from outbox where attempts = 1 and ready_at > folkmoot_now() + interval '1 minute'",
+        )
+        assert cut_off["number"] == 4
+
+    async def test_without_its_own_limit_a_slow_one_takes_all_places(
+        self, server: Served, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The negative control of the test above."""
+        monkeypatch.setattr(sending, "MOST_AT_ONCE", 5)
+        monkeypatch.setattr(sending, "MOST_EACH", 5)
+        monkeypatch.setattr(sending, "_CLOSING_SECONDS", 0.1)
+        assert await self.told_beside(server, receiver) == (5, 0)
+
+
+async def test_each_endpoint_has_its_turn(server: Served, receiver: Receiver) -> None:
+    """F61: a message that came last is sent before the second of another endpoint, and none to whom has enough under way."""
+    full, other = await hook(server, receiver.url), await hook(server, receiver.url)
+    await write(server, full, 20)
+    await write(server, other, 3)
+    ids = [UUID(made["id"]) for made in (full, other)]
+    (row,) = await fetch(server.installation.database, "select distinct tenant_id from webhook")
+
+    async def claimed(limit: int, **busy: int) -> list[int]:
+        counts = {
+            (row["tenant_id"], id_): busy[name]
+            for id_, name in zip(ids, ("full", "other"), strict=True)
+            if name in busy
+        }
+        async with server.installation.database.writer() as writer:
+            due = await webhooks.claim(writer, limit=limit, limit_each=4, busy=counts, lease_seconds=60)
+        return [[message.webhook_id for message in due].count(id_) for id_ in ids]
+
+    assert await claimed(2) == [1, 1]
+    assert await claimed(1, full=1) == [0, 1]
+    assert await claimed(16, full=4, other=2) == [0, 1]
+    assert await claimed(16) == [4, 0]
+
+
+async def test_what_was_settled_long_ago_is_deleted_by_the_sweep(server: Served, receiver: Receiver) -> None:
+    """30 days after it was written, a thousand at a time; what still waits stays, however old."""
+    made = await hook(server, receiver.url)
+    database = server.installation.database
+    await write(server, made, 1_001, settled="folkmoot_now()", days=31)
+    await write(server, made, 2, settled="folkmoot_now()", days=29)
+    await write(server, made, 3, days=31)
+    keeper = Timekeeper(database, WorkerOptions(), lambda: 0.5, NEW_ID, hear=lambda _: None, tell=lambda _: None)
+    counts = []
+    for _ in range(2):
+        await keeper.sweep()
+        counts.append((await fetch(database, "select count(*) as number from outbox"))[0]["number"])
+    assert counts == [6, 5]
 
 
 class TestDeletedMeanwhile:

@@ -19,7 +19,7 @@ class AuditEntry:
     tenant_id: UUID
     audit_id: UUID
     at: datetime
-    user_id: UUID
+    user_id: UUID | None
     user_name: str
     key_id: UUID | None
     channel: str

@@ -24,6 +24,13 @@ _OWN_HEADERS = frozenset(
     ("host", "content-length", "content-type", "transfer-encoding", "connection", "upgrade", "te", "trailer", "expect",
      "proxy-authorization", "proxy-connection", "keep-alive")
 )  # fmt: skip
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
+# What decides which program runs, which code it loads, or where it looks for its files; in capitals.
+_OWN_VARIABLES = frozenset(
+    ("PATH", "HOME", "LANG", "SHELL", "ENV", "BASH_ENV", "IFS", "NODE_OPTIONS", "NODE_PATH", "JAVA_TOOL_OPTIONS", "RUBYOPT", "RUBYLIB",
+     "PERL5OPT", "PERL5LIB")
+)  # fmt: skip
+_OWN_PREFIXES = ("LD_", "DYLD_", "PYTHON")
 _ORDER = (ApprovalMode.NEVER, ApprovalMode.DESTRUCTIVE, ApprovalMode.ALWAYS)
 MAX_SECONDS = 3_600
 MAX_BYTES = 100_000_000
@@ -39,6 +46,22 @@ def faults_of_header(pointer: str, name: str, scheme: str | None) -> Iterator[Fa
         yield Fault(f"{pointer}/headerName", f"'{name}' is set by the connection itself; choose another header.")
     if scheme is not None and not _SCHEME.fullmatch(scheme):
         yield Fault(f"{pointer}/scheme", "A scheme is one word before the secret, such as Bearer; correct it.")
+
+
+def faults_of_variable(pointer: str, name: str, scheme: str | None, taken: Collection[str]) -> Iterator[Fault]:
+    """What keeps a header from being given to a command, as a variable of its environment. `taken`: those that are set in plain text."""
+    shown = shortened(name, 60)
+    if not VARIABLE.fullmatch(name):
+        message = f"'{shown}' is no variable of an environment, as which a command is given a secret; write one such as API_TOKEN."
+        yield Fault(f"{pointer}/headerName", message)
+    elif name.upper() in _OWN_VARIABLES or name.upper().startswith(_OWN_PREFIXES):
+        message = f"'{shown}' decides what a command runs or reads, and is given no secret; choose another variable."
+        yield Fault(f"{pointer}/headerName", message)
+    elif name in taken:
+        message = f"'{shown}' is in the connector's 'environment' too, in plain text; take one of the two out."
+        yield Fault(f"{pointer}/headerName", message)
+    if scheme is not None:
+        yield Fault(f"{pointer}/scheme", "A variable of an environment holds the secret alone; leave the scheme out.")
 
 
 def faults_of_limits(pointer: str, seconds: float | None, size: int | None) -> Iterator[Fault]:

@@ -5,16 +5,14 @@ Deliberately absent: where an address leads (the guard sees to that at every con
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from folkmoot.domain.binding_checks import faults_of_header
+from folkmoot.domain.binding_checks import VARIABLE, faults_of_header, faults_of_variable
 from folkmoot.domain.connectors import ConnectorHeader, McpConnectorVersion, OpenApiConnectorVersion
 from folkmoot.domain.operations import Http, Stdio
 from folkmoot.kernel.errors import Fault
 
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 _MAX_URL = 2_000
 
 
@@ -24,7 +22,7 @@ def faults_of_mcp_connector(version: McpConnectorVersion) -> tuple[Fault, ...]:
         case Http():
             return (*_url_faults("/url", version.server.url), *_header_faults(version.headers))
         case Stdio():
-            return (*_command_faults(version.server), *_no_headers(version.headers))
+            return (*_command_faults(version.server), *_variable_faults(version.server, version.headers))
 
 
 def faults_of_open_api_connector(version: OpenApiConnectorVersion) -> tuple[Fault, ...]:
@@ -64,13 +62,18 @@ def _command_faults(server: Stdio) -> Iterator[Fault]:
         if "\0" in argument:
             yield Fault(f"/arguments/{index}", "An argument holds no NUL; correct it.")
     for name, value in server.environment.items():
-        if not _VARIABLE.fullmatch(name) or "\0" in value:
+        if not VARIABLE.fullmatch(name) or "\0" in value:
             yield Fault("/environment", f"'{name[:60]}' is no variable of an environment; use letters, digits and '_'.")
 
 
-def _no_headers(headers: tuple[ConnectorHeader, ...]) -> Iterator[Fault]:
-    if headers:
-        yield Fault("/headers", "A command takes no headers; leave them out.")
+def _variable_faults(server: Stdio, headers: tuple[ConnectorHeader, ...]) -> Iterator[Fault]:
+    seen: set[str] = set()
+    for index, header in enumerate(headers):
+        pointer = f"/headers/{index}"
+        yield from faults_of_variable(pointer, header.header_name, header.scheme, server.environment)
+        if header.header_name in seen:
+            yield Fault(f"{pointer}/headerName", f"'{header.header_name}' is there twice; leave one out.")
+        seen.add(header.header_name)
 
 
 def _header_faults(headers: tuple[ConnectorHeader, ...]) -> Iterator[Fault]:

@@ -15,7 +15,10 @@ from folkmoot.domain.references import Reference
 
 @dataclass(frozen=True, slots=True)
 class ConnectorHeader:
-    """A header of every request to the server, whose value is a secret. `scheme` ('Bearer') is put before it, if set."""
+    """A header of every request to the server, whose value is a secret. `scheme` ('Bearer') is put before it, if set.
+
+    For a command: a variable of its environment, without a scheme.
+    """
 
     header_name: str
     secret: Reference
@@ -24,7 +27,7 @@ class ConnectorHeader:
 
 @dataclass(frozen=True, slots=True)
 class McpConnectorVersion:
-    """An MCP server: a URL (streamable HTTP), or a command (stdio), which takes no headers."""
+    """An MCP server: a URL (streamable HTTP), or a command (stdio), whose `headers` are variables of its environment."""
 
     server: Server
     description: str | None = None

@@ -91,11 +91,12 @@ class Discovered:
 
 @dataclass(frozen=True, slots=True)
 class Stdio:
-    """A local MCP server's command; only where the operator allows it."""
+    """A local MCP server's command; only where the operator allows it. `environment`: in plain text, as definitions hold it; once it is
+    started, with its secrets, so that it is never printed."""
 
     command: str
     arguments: tuple[str, ...] = ()
-    environment: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict, repr=False)
     type: Literal["stdio"] = "stdio"
 
 
@@ -112,7 +113,10 @@ Server = Stdio | Http
 
 @dataclass(frozen=True, slots=True)
 class SecretHeader:
-    """A header whose value is a secret, read when the call is made. `scheme` ('Bearer') is put before it, if set."""
+    """A header whose value is a secret, read when the call is made. `scheme` ('Bearer') is put before it, if set.
+
+    For a command: a variable of its environment.
+    """
 
     header_name: str
     secret_id: UUID

@@ -98,8 +98,13 @@ def least_role(right: Right) -> Role:
     return next(role for role in Role if right in RIGHTS[role])
 
 
-def refusal(role: Role, right: Right) -> str:
-    """Which right is missing and who can give it, to a caller of this role."""
+def refusal(role: Role, right: Right, own_role: Role | None = None) -> str:
+    """Which right is missing and who can give it, to a caller of this role. `own_role`: the user's, where the key has less."""
+    if own_role is not None and right in RIGHTS[own_role] - RIGHTS[role]:
+        return (
+            f"This key was made by somebody who is {role} now and may no more than they: it lacks the right '{right}' "
+            f"({MEANINGS[right]}), which your role {own_role} has. Let somebody who has the right make you a key."
+        )
     if right in RIGHTS[role]:
         return (
             f"This key is narrowed and lacks the scope '{right}' ({MEANINGS[right]}), which your role {role} has. "

@@ -19,7 +19,10 @@ OWNER = "owner"
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """On whose behalf something is done. `key_id` null: within the process, without a key. `rights`: the role's, narrowed to the key's."""
+    """On whose behalf something is done. `key_id` null: within the process, without a key. `rights`: the role's, narrowed to the key's.
+
+    `role`: the least of the user's own (`own_role`; null: the same) and of those whom the key rests on.
+    """
 
     tenant_id: UUID
     user_id: UUID
@@ -27,11 +30,12 @@ class Caller:
     key_id: UUID | None = None
     role: Role = Role.OWNER
     rights: frozenset[Right] = ALL_RIGHTS
+    own_role: Role | None = None
 
     def require(self, right: Right) -> None:
         """Raises NotPermitted, which says which right is missing and who can give it."""
         if right not in self.rights:
-            raise NotPermitted(refusal(self.role, right))
+            raise NotPermitted(refusal(self.role, right, self.own_role))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,8 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A key as lists show it. `prefix`: its first characters, to tell keys apart. `scopes` null: all that its user may."""
+    """A key as lists show it. `prefix`: its first characters, to tell keys apart. `scopes` null: all that its user may.
+    Where `created_by` is another than its user, it may no more than they."""
 
     tenant_id: UUID
     key_id: UUID

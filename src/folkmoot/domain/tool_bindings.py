@@ -33,7 +33,8 @@ class OnOperation:
 
 @dataclass(frozen=True, slots=True)
 class AuthenticationHeader:
-    """A header to send with a call: one secret, or the one that the run input `secret_input_name` chooses."""
+    """A header to send with a call: one secret, or the one that the run input `secret_input_name` chooses. For a command: a
+    variable of its environment, without a scheme."""
 
     header_name: str
     secret: Reference | None = None

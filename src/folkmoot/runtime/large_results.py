@@ -20,24 +20,23 @@ from folkmoot.store.database import Database
 
 LARGEST_SHOWN = 32 * 1024  # bytes of UTF-8
 _HEAD, _TAIL = 6_000, 2_000  # characters
-_PIECE = 20_000  # characters read on at once: in any script they stay below LARGEST_SHOWN times three
-_LONGEST_PIECE = 30_000
+_PIECE = 20_000  # characters that are read on at once, if the model names no length
 
 
 async def kept(workshop: Workshop, claim: Claim, result: CallResult, *, tool: Tool) -> CallResult:
     """The result as the conversation carries it."""
     text = visible(result.text)
-    data = text.encode()
-    if len(data) <= LARGEST_SHOWN or isinstance(tool.target, ResultTarget):
+    size = len(text.encode())
+    if size <= LARGEST_SHOWN or isinstance(tool.target, ResultTarget):
         return result
     content_id = workshop.new_id()
     async with workshop.database.writer() as writer:
-        await contents.put(writer, claim.tenant_id, run_id=claim.run_id, content_id=content_id, data=data)
+        await contents.put(writer, claim.tenant_id, run_id=claim.run_id, content_id=content_id, text=text)
     fault_points.reach("after_content")
     cut = len(text) - _HEAD - _TAIL
     note = f"[{cut:,} of {len(text):,} characters are not shown. Read on with read_tool_result, id {content_id}, offset {_HEAD}.]"
     shown = f"{text[:_HEAD]}\n{note}\n{text[-_TAIL:]}"
-    return replace(result, text=shown, content_id=content_id, size=len(data))
+    return replace(result, text=shown, content_id=content_id, size=size)
 
 
 async def read(database: Database, arguments: dict[str, Any], *, tenant_id: UUID, run_id: UUID) -> CallResult:
@@ -46,18 +45,21 @@ async def read(database: Database, arguments: dict[str, Any], *, tenant_id: UUID
         content_id = UUID(str(arguments.get("id")))
     except ValueError:
         return CallResult("This is no id of a result; it stands where the result was cut.", is_error=True)
+    offset, length = arguments.get("offset", 0), arguments.get("length", _PIECE)
     async with database.reader() as reader:
-        data = await contents.get(reader, tenant_id, run_id=run_id, content_id=content_id)
-    if data is None:
+        part = await contents.read(
+            reader, tenant_id, run_id=run_id, content_id=content_id, offset=offset, length=min(length, LARGEST_SHOWN)
+        )
+    if part is None:
         return CallResult(f"This run has no result with the id {content_id}.", is_error=True)
-    text = data.decode()
-    offset, length = arguments.get("offset", 0), min(arguments.get("length", _PIECE), _LONGEST_PIECE)
-    piece = text[offset : offset + length]
-    left = len(text) - offset - len(piece)
+    piece = part.text.encode()[:LARGEST_SHOWN].decode(
+        errors="ignore"
+    )  # what is read on is itself no larger than what is shown
+    left = part.characters - offset - len(piece)
     if left > 0:
         return CallResult(
             f"{piece}\n[{left:,} characters follow, from offset {offset + len(piece)} on.]", is_error=False
         )
     return CallResult(
-        piece or f"The result has {len(text):,} characters; there is nothing from here on.", is_error=False
+        piece or f"The result has {part.characters:,} characters; there is nothing from here on.", is_error=False
     )

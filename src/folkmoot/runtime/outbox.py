@@ -1,13 +1,15 @@
 """Sends what the outbox holds to webhooks, signed as Standard Webhooks has it: at least once, with the same id at each attempt.
 
-A message is claimed, sent with no transaction open, and settled; one whose sender died is sent again. An endpoint that does not take
-it is tried for three days, ever more rarely. Deliberately absent: connections and redirects, which `post` sees to, and what is told.
+A message is claimed, sent with no transaction open, and settled; one whose sender died is sent again. Each is sent apart, and no endpoint
+has more than a few of the places: one that is slow holds up itself alone. An endpoint that does not take a message is tried for three
+days, ever more rarely. Deliberately absent: connections and redirects, which `post` sees to, and what is told.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -31,11 +33,13 @@ WAITS = (5.0, 5 * _MINUTE, 30 * _MINUTE, 2 * _HOUR, 5 * _HOUR, 10 * _HOUR, 14 * 
 _JITTER = 0.2
 # of what else waits for an endpoint that was not reached: it may be back long before the oldest message is tried again
 _LONGEST_HOLD = 5 * _MINUTE
-_BATCH = 16
+MOST_AT_ONCE = 16  # of a process
+MOST_EACH = 4  # of these, to one endpoint
 _LEASE_SECONDS = 120.0  # far longer than `post` may take
 _GONE = 410
 _MOST_CHARACTERS = 500
 _AGAIN_SECONDS = 1.0
+_CLOSING_SECONDS = 3.0
 
 
 class Outbox:
@@ -51,6 +55,8 @@ class Outbox:
         self._poll_seconds = poll_seconds
         self._news = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        # what is under way, each with its endpoint's tenant and id
+        self._sending: dict[asyncio.Task[None], tuple[UUID, UUID]] = {}
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._send_on())
@@ -60,33 +66,72 @@ class Outbox:
         self._news.set()
 
     async def close(self) -> None:
-        """What is being sent is cut off, and sent again by whoever comes next."""
+        """What is being sent has a moment to be settled, and is cut off then: whoever comes next sends it again."""
         if self._task is not None:
             self._task.cancel()
             with suppress(asyncio.CancelledError):
                 await self._task
+        if self._sending:
+            _, left = await asyncio.wait(self._sending, timeout=_CLOSING_SECONDS)
+            for task in left:
+                task.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
 
     async def _send_on(self) -> None:
         while True:
-            self._news.clear()
             try:
-                if await self.send_due() == _BATCH:
-                    continue
+                await self.send_due()
             except (FolkmootError, *FAILURES) as error:
                 _log.warning("The outbox cannot be read, and will be tried again: %s", error)
                 await asyncio.sleep(_AGAIN_SECONDS)
             except Exception:  # one bad row must not end what sends the others
                 _log.exception("Sending from the outbox failed, and will be tried again")
                 await asyncio.sleep(_AGAIN_SECONDS)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), self._poll_seconds)
+            await self._wait_for_news()
 
     async def send_due(self) -> int:
-        """Send what is due, side by side; how many there were."""
+        """Send until nothing is due and nothing under way: each message apart, in the places that get free. How many there were."""
+        count = 0
+        while True:
+            self._news.clear()
+            count += await self._begin()
+            if not self._sending:
+                return count
+            await self._wait_for_news()
+
+    async def _wait_for_news(self) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._news.wait(), self._poll_seconds)
+
+    async def _begin(self) -> int:
+        """Claim as many as there are places for, and begin to send them; how many."""
+        places = MOST_AT_ONCE - len(self._sending)
+        if places <= 0:
+            return 0
         async with self._database.writer() as writer:
-            due = await webhooks.claim(writer, limit=_BATCH, lease_seconds=_LEASE_SECONDS)
-        await asyncio.gather(*(self._send(message) for message in due))
+            due = await webhooks.claim(
+                writer, limit=places, limit_each=MOST_EACH, busy=Counter(self._sending.values()), lease_seconds=_LEASE_SECONDS
+            )  # fmt: skip
+        for message in due:
+            task = asyncio.create_task(self._send_alone(message))
+            self._sending[task] = (message.tenant_id, message.webhook_id)
+            task.add_done_callback(self._ended)
         return len(due)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        del self._sending[task]
+        self._news.set()
+
+    async def _send_alone(self, message: DueMessage) -> None:
+        """One that cannot be settled is sent again when its lease is over."""
+        try:
+            await self._send(message)
+        except (FolkmootError, *FAILURES) as error:
+            _log.warning(
+                "What became of the message %s cannot be written; it is sent again: %s", message.message_id, error
+            )
+        except Exception:  # one bad row must not end what sends the others
+            _log.exception("Sending the message %s failed, and will be tried again", message.message_id)
 
     async def _send(self, message: DueMessage) -> None:
         if message.is_disabled:

@@ -15,7 +15,7 @@ from folkmoot.engine.calls import UNKNOWN
 from folkmoot.kernel.errors import FolkmootError
 from folkmoot.kernel.ids import NewId
 from folkmoot.runtime.options import WorkerOptions
-from folkmoot.store import contents, conversations, idempotency, runs, workers
+from folkmoot.store import contents, conversations, idempotency, runs, webhooks, workers
 from folkmoot.store.database import FAILURES, Database, Writer, try_lock
 
 _log = logging.getLogger("folkmoot.timekeeper")
@@ -83,6 +83,7 @@ class Timekeeper:
             if await try_lock(writer, _SWEEP_LOCK):
                 await contents.sweep(writer)
                 await idempotency.forget_old(writer)
+                await webhooks.forget_old(writer)
 
     async def _fail_poisonous(self, writer: Writer, tenant_id: UUID, run_id: UUID) -> None:
         """Nobody drives such a run any more: its open calls are closed here, and it is told why it ends."""

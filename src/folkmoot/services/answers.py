@@ -196,9 +196,10 @@ async def _asked(writer: Writer, caller: Caller, *, run_id: UUID, pending_id: UU
     found = None
     if pending_id is not None:
         found = await pending.find(writer, caller.tenant_id, run_id=run_id, pending_id=pending_id)
-        if found is not None and found.entry.pending.kind is kind:
+        is_lost = found is not None and found.entry.settled is None and run.has_ended  # its run ended without it
+        if found is not None and found.entry.pending.kind is kind and not is_lost:
             return found
-    waiting = await pending.open_ones(writer, caller.tenant_id, run_id=run_id)
+    waiting = await pending.open_ones(writer, caller.tenant_id, run_id=run_id) if not run.has_ended else []
     if pending_id is None:
         for one in waiting:
             if one.entry.pending.kind is kind:
@@ -212,7 +213,7 @@ async def _asked(writer: Writer, caller: Caller, *, run_id: UUID, pending_id: UU
             raise WaitingForApproval(
                 f"The run {run_id} waits for the approval {one.entry.pending.pending_id}, not for this. Decide that one first."
             )
-    if found is not None:
+    if found is not None and found.entry.pending.kind is not kind:
         raise NotFound(
             f"{pending_id} is no {_NOUNS[kind]} but a {_NOUNS[found.entry.pending.kind]}; answer it as such."
         )

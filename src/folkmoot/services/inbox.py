@@ -1,8 +1,10 @@
 """What waits for the people of a tenant: listed, counted, read, and followed as it changes.
 
-A feed gives all that waits, then every change, and after each the moment up to which its reader knows everything. Sent again with
-that moment it gives what has changed since; near that moment a thing may come twice, never be missed. No connection is held while
-waiting. Deliberately absent: answers (`answers`), and any memory of who follows.
+A feed gives all that waits, then looks again whenever there is news, a few times a second at most, and gives what differs: what waits
+now, and what does no more. After each look comes its moment. Sent again with that moment a feed gives what has changed since; near it
+a thing may come twice. What waits at a look is never missed; what opens and closes between two looks is not told. No connection is
+held while waiting. Deliberately absent: answers (`answers`), any memory of who follows, and a journal of all that was ever asked:
+lists and webhooks have that.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ class Closed:
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """All up to this moment was given. `waiting`: how many wait that the feed shows."""
+    """What waited at this moment was given. `waiting`: how many wait that the feed shows."""
 
     moment: datetime
     waiting: int

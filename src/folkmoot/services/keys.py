@@ -1,7 +1,8 @@
 """API keys: who a bearer is and what they may, and making, listing and revoking keys.
 
-A key may what its user's role has, narrowed to its scopes, and makes none that may more or lasts longer than itself. Deliberately
-absent: the table of rights (`domain.rights`).
+A key may what its user's role has, narrowed to its scopes, and makes none that may more or lasts longer than itself. One that
+somebody made for another rests on its maker: it may no more than they may now, and ends with them; so do those made with it.
+Deliberately absent: the table of rights (`domain.rights`).
 """
 
 from __future__ import annotations
@@ -31,6 +32,10 @@ async def authenticate(database: Database, *, key: str | None) -> Caller:
         raise NotAllowed(f"This key is not known. {_HOW}")
     if found.is_removed:
         raise NotAllowed(f"The user of this key was removed. {_HOW}")
+    if found.is_maker_removed:
+        raise NotAllowed(
+            f"This key was revoked: somebody who made it, or the key it was made with, was removed. Have another one made. {_HOW}"
+        )
     if found.is_revoked or found.is_expired:
         raise NotAllowed(f"This key {'was revoked' if found.is_revoked else 'has expired'}. {_HOW}")
     if found.is_use_unnoted and found.caller.key_id is not None:

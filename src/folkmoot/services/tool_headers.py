@@ -1,6 +1,7 @@
 """The headers that are sent with a tool's calls: of its connector, of its binding, of the run's inputs.
 
-A header names a secret by its id, once it is known to be the tenant's. Deliberately absent: values; they are read at each call.
+A header names a secret by its id, once it is known to be the tenant's. To a command each is a variable of its environment.
+Deliberately absent: values; they are read at each call.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from uuid import UUID
 
+from folkmoot.domain.binding_checks import faults_of_variable
 from folkmoot.domain.connectors import McpConnectorVersion, OpenApiConnectorVersion
 from folkmoot.domain.definitions import Reference, RoundRobinVersion, StoredVersion
 from folkmoot.domain.operations import Http, SecretHeader, Server, Stdio
@@ -43,11 +45,15 @@ class ToolHeaders:
     ) -> tuple[SecretHeader, ...]:
         """The connector's own, then the binding's, then those of run inputs: of one name the last is sent."""
         headers: dict[str, SecretHeader] = {}
+        server = server_of(connector)
         for header in self._wanted(binding, found, connector, agent_id):
             if await self._is_there(binding, header.secret_id):
-                headers[header.header_name.lower()] = header
-        if headers and isinstance(server_of(connector), Stdio):
-            self._fault(binding, f"The {found.title} is run by a command, which takes no headers. Take them out.")
+                is_variable = isinstance(server, Stdio)  # which another case makes another one
+                headers[header.header_name if is_variable else header.header_name.lower()] = header
+        if isinstance(server, Stdio):
+            for header in headers.values():
+                for fault in faults_of_variable("", header.header_name, header.scheme, server.environment):
+                    self._fault(binding, f"The {found.title} is run by a command. {fault.message}")
         return tuple(headers.values())
 
     def _wanted(

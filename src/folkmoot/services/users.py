@@ -75,7 +75,7 @@ async def set_role(database: Database, caller: Caller, *, user_id: UUID, role: R
 
 
 async def remove(database: Database, caller: Caller, *, user_id: UUID) -> User:
-    """Remove a user and revoke their keys, for good. Raises NotFound, NotPermitted, Conflict for the last owner."""
+    """Remove a user and revoke their keys, and those that rest on them, for good. Raises NotFound, NotPermitted, Conflict for the last owner."""
     async with database.writer() as writer:
         owners = await users.lock_owners(writer, caller.tenant_id)
         before = await _changeable(writer, caller, user_id)

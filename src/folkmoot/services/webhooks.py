@@ -45,7 +45,7 @@ async def create(
             writer, caller.tenant_id, webhook_id=webhook_id, url=url, kinds=tuple(dict.fromkeys(kinds)), sealed_secret=sealed,
             created_by=caller.user_id,
         )  # fmt: skip
-        await _note(writer, caller, "webhook.created", webhook_id)
+        await _note(writer, caller, "webhook.created", made)
     return made, secret
 
 
@@ -63,9 +63,8 @@ async def get(database: Database, caller: Caller, *, webhook_id: UUID) -> Webhoo
 async def delete(database: Database, caller: Caller, *, webhook_id: UUID) -> None:
     """It is told nothing any more, not even what waits for it. Raises NotFound."""
     async with database.writer() as writer:
-        if not await webhooks.delete(writer, caller.tenant_id, webhook_id=webhook_id):
-            raise _missing(webhook_id)
-        await _note(writer, caller, "webhook.deleted", webhook_id)
+        deleted = _there(await webhooks.delete(writer, caller.tenant_id, webhook_id=webhook_id), webhook_id)
+        await _note(writer, caller, "webhook.deleted", deleted)
 
 
 async def rotate(
@@ -81,7 +80,7 @@ async def rotate(
             ),
             webhook_id,
         )
-        await _note(writer, caller, "webhook.rotated", webhook_id)
+        await _note(writer, caller, "webhook.rotated", changed)
     return changed, secret
 
 
@@ -118,15 +117,15 @@ def _new_secret(random_bytes: RandomBytes) -> SecretText:
     return SecretText(_MARK + base64.b64encode(random_bytes(_SECRET_BYTES)).decode("ascii"))
 
 
-async def _note(writer: Writer, caller: Caller, action: str, webhook_id: UUID) -> None:
-    await audit.note(writer, caller, action=action, subject_kind="webhook", subject_id=webhook_id)
+async def _note(writer: Writer, caller: Caller, action: str, webhook: Webhook) -> None:
+    # a query is where a receiver's own key may be
+    detail = {"url": webhook.url.partition("#")[0].partition("?")[0], "kinds": [kind.value for kind in webhook.kinds]}
+    await audit.note(
+        writer, caller, action=action, subject_kind="webhook", subject_id=webhook.webhook_id, detail=detail
+    )
 
 
 def _there(found: Webhook | None, webhook_id: UUID) -> Webhook:
     if found is None:
-        raise _missing(webhook_id)
+        raise NotFound(f"There is no webhook {webhook_id}. GET /webhooks lists those there are.")
     return found
-
-
-def _missing(webhook_id: UUID) -> NotFound:
-    return NotFound(f"There is no webhook {webhook_id}. GET /webhooks lists those there are.")

@@ -10,6 +10,7 @@ from typing import Any
 
 from folkmoot.domain.items import Item
 from folkmoot.domain.pending import Pending
+from folkmoot.domain.shown_cards import shown_card
 from folkmoot.store.codecs import DETAIL, USAGE, json_text, safe, safe_json, write_body
 from folkmoot.store.outcomes import Append
 
@@ -53,7 +54,9 @@ def _item(ord_: int, n: int, item: Item) -> tuple[Any, ...]:
 
 
 def _pending(ord_: int, pending: Pending) -> tuple[Any, ...]:
-    return (ord_, pending.pending_id, pending.kind.value, json_text(safe_json(pending.card)), pending.binding_hash)
+    card = safe_json(pending.card)
+    told = shown_card(pending.kind, card).fields  # of what is kept, so that webhooks and the API say the same
+    return (ord_, pending.pending_id, pending.kind.value, json_text(card), pending.binding_hash, json_text(told))
 
 
 def _add_model_calls(made: list[list[Any]], ord_: int, a: Append) -> None:

@@ -60,7 +60,10 @@ async def create_key(
     writer: Writer, caller: Caller, *, name: str, expires_at: datetime | None, key_id: UUID, random_bytes: RandomBytes,
     user_id: UUID | None = None, scopes: Sequence[str] | None = None,
 ) -> tuple[ApiKey, str]:  # fmt: skip
-    """A new key of the caller's, or of the user `user_id`, and its text, which can never be had again."""
+    """A new key of the caller's, or of the user `user_id`, and its text, which can never be had again.
+
+    It rests on the caller, where it is another's, and on whomever the caller's own key rests on.
+    """
     text = _MARK + base64.urlsafe_b64encode(random_bytes(_KEY_BYTES)).rstrip(b"=").decode("ascii")
     row = await _sql.insert_key(
         writer.connection,
@@ -73,16 +76,19 @@ async def create_key(
         created_by=caller.user_id,
         expires_at=expires_at,
         scopes=list(scopes) if scopes is not None else None,
+        made_with=caller.key_id,
     )
     return _key(row), text
 
 
 @dataclass(frozen=True, slots=True)
 class FoundKey:
-    """`is_removed`: its user was. `is_use_unnoted`: a minute or more has passed since its last use was noted."""
+    """`is_removed`: its user was; `is_maker_removed`: somebody it rests on. `is_use_unnoted`: a minute or more has passed since
+    its last use was noted."""
 
     caller: Caller
     is_removed: bool
+    is_maker_removed: bool
     is_revoked: bool
     is_expired: bool
     is_use_unnoted: bool
@@ -95,13 +101,15 @@ async def find_key(reader: Reader, *, text: str) -> FoundKey | None:
         return None
     role = Role(row["role"])
     caller = Caller(
-        row["tenant_id"], row["user_id"], row["user_name"], row["key_id"], role, rights_of(role, row["scopes"])
+        row["tenant_id"], row["user_id"], row["user_name"], row["key_id"], role, rights_of(role, row["scopes"]), Role(row["own_role"])
+    )  # fmt: skip
+    return FoundKey(
+        caller, row["is_removed"], row["is_maker_removed"], row["is_revoked"], row["is_expired"], row["is_use_unnoted"]
     )
-    return FoundKey(caller, row["is_removed"], row["is_revoked"], row["is_expired"], row["is_use_unnoted"])
 
 
 async def rights_now(reader: Reader, tenant_id: UUID, *, key_id: UUID) -> frozenset[Right]:
-    """What a key may now: nothing once it was revoked or has expired, or its user was removed."""
+    """What a key may now: nothing once it was revoked or has expired, or its user or somebody it rests on was removed."""
     row = await _sql.standing(reader.connection, tenant_id=tenant_id, key_id=key_id)
     return rights_of(Role(row["role"]), row["scopes"]) if row is not None else frozenset()
 

@@ -6,7 +6,7 @@ Deliberately absent: secrets in the clear, and who writes messages (the changes'
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -41,9 +41,10 @@ async def find(reader: Reader, tenant_id: UUID, *, webhook_id: UUID) -> Webhook 
     return _webhook(row) if row is not None else None
 
 
-async def delete(writer: Writer, tenant_id: UUID, *, webhook_id: UUID) -> bool:
-    """Whether there was one. Its messages go with it."""
-    return bool(await _sql.delete(writer.connection, tenant_id=tenant_id, webhook_id=webhook_id))
+async def delete(writer: Writer, tenant_id: UUID, *, webhook_id: UUID) -> Webhook | None:
+    """What it was; null if there is none. Its messages go with it."""
+    row = await _sql.delete(writer.connection, tenant_id=tenant_id, webhook_id=webhook_id)
+    return _webhook(row) if row is not None else None
 
 
 async def rotate(
@@ -115,9 +116,18 @@ class DueMessage:
     now: datetime
 
 
-async def claim(writer: Writer, *, limit: int, lease_seconds: float) -> list[DueMessage]:
-    """Messages that are due; nobody else gets them for `lease_seconds`."""
-    rows = _sql.claim(writer.connection, limit=limit, lease_seconds=lease_seconds)
+async def claim(
+    writer: Writer, *, limit: int, limit_each: int, busy: Mapping[tuple[UUID, UUID], int], lease_seconds: float
+) -> list[DueMessage]:
+    """Messages that are due; nobody else gets them for `lease_seconds`.
+
+    No endpoint has more than `limit_each` with those that it is being sent: `busy`, by its tenant's and its own id. Each endpoint
+    gets its first message before another gets its second.
+    """
+    rows = _sql.claim(
+        writer.connection, limit=limit, limit_each=limit_each, lease_seconds=lease_seconds, busy_counts=list(busy.values()),
+        busy_tenants=[tenant_id for tenant_id, _ in busy], busy_webhooks=[webhook_id for _, webhook_id in busy],
+    )  # fmt: skip
     return [DueMessage(*row.values()) async for row in rows]
 
 
@@ -150,6 +160,11 @@ async def disable(writer: Writer, message: DueMessage, *, error: str) -> None:
     await _sql.disable(
         writer.connection, tenant_id=message.tenant_id, webhook_id=message.webhook_id, error=safe(error)
     )  # fmt: skip
+
+
+async def forget_old(writer: Writer) -> None:
+    """Removes messages of 30 days ago that were delivered or given up, a thousand at a time."""
+    await _sql.forget_old(writer.connection)
 
 
 def _webhook(row: Any) -> Webhook:

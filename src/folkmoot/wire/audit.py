@@ -6,11 +6,11 @@ from folkmoot.wire.formats import Datetime, Page, ResponseShape, Uuid
 
 
 class AuditEntry(ResponseShape):
-    """Who did what. `userCreatedById` is who did it, `dateCreated` when. `detail` depends on the action."""
+    """Who did what. `userCreatedById` is who did it, null for the clock; `dateCreated` when. `detail` depends on the action."""
 
     id: Uuid
     tenant_id: Uuid
-    user_created_by_id: Uuid
+    user_created_by_id: Uuid | None
     date_created: Datetime
     date_updated: Datetime
     user_name: str

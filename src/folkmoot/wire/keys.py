@@ -11,7 +11,8 @@ from folkmoot.wire.rights import Right
 class ApiKey(ResponseShape):
     """A key as lists show it. `prefix` is its beginning, enough to tell keys apart and too little to use.
 
-    It acts as the user `userId`, with what that user's role may, narrowed to `scopes` where they are not null.
+    It acts as the user `userId`, with what that user's role may, narrowed to `scopes` where they are not null. Where somebody else
+    made it (`userCreatedById`), it may no more than their role now, and is revoked when they are removed.
     """
 
     id: Uuid

@@ -123,7 +123,7 @@ class PendingCount(ResponseShape):
 
 
 class FeedSync(ResponseShape):
-    """All changes up to here were sent; `waiting`: how many things wait that the feed shows."""
+    """What waits at this moment was sent; `waiting`: how many things wait that the feed shows."""
 
     waiting: int
 

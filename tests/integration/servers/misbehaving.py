@@ -6,6 +6,7 @@ argument, so that a server can turn bad after it was looked at.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -83,6 +84,8 @@ def called(request_id: int) -> dict[str, Any] | None:
         case "dies-after-answer":
             say({"jsonrpc": "2.0", "id": request_id, "result": answer("done")})
             sys.exit(0)
+        case "tells":
+            return answer(f"{digest()} {os.environ['TOKEN']} {os.getpid()}")
         case "hangs-in-call":
             time.sleep(3600)
         case "noisy":
@@ -96,6 +99,10 @@ def called(request_id: int) -> dict[str, Any] | None:
             say({"result": answer("x" * 50_000_000), "jsonrpc": "2.0", "id": request_id})
             return None
     return answer(f"done {os.getpid()}")
+
+
+def digest() -> str:
+    return hashlib.sha256(os.environ["TOKEN"].encode()).hexdigest()
 
 
 def answer(text: str) -> dict[str, Any]:
@@ -113,6 +120,14 @@ def main() -> None:
         case "dies-at-start":
             print(f"cannot log in with {os.environ['TOKEN']}", file=sys.stderr)
             sys.exit(7)
+        case "babbles":
+            sys.stderr.write(os.environ["TOKEN"] * 2_000)
+            sys.exit(7)
+        case "prints":
+            print(f"hello {os.environ['TOKEN']}")
+            sys.exit(7)
+        case "tells":
+            noted(f"token {digest()}")
         case "says-nothing":
             time.sleep(3600)
         case "noisy":

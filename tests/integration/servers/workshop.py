@@ -92,7 +92,7 @@ def workshop(journal: Path | None = None) -> MCPServer:
     @server.tool()
     def much(megabytes: int) -> str:
         """Give a lot of text."""
-        return "x" * (megabytes * 1_000_000)
+        return "much of it" * (megabytes * 100_000)
 
     return server
 

@@ -15,6 +15,8 @@ create unique index app_user_name on app_user (tenant_id, name) where removed_at
 alter table api_key add column scopes text[] check (cardinality(scopes) >= 1), add column created_by uuid;
 update api_key set created_by = user_id;
 alter table api_key alter column created_by set not null;
+-- Who else vouches for the key: whoever made it for its user, and those on whom the key rested that it was made with.
+alter table api_key add column rests_on uuid[] not null default '{}';
 
 -- An id of version 7: what is made later sorts later.
 create function folkmoot_new_id() returns uuid language sql volatile as $$
@@ -28,7 +30,8 @@ create table audit (
     tenant_id uuid not null references tenant,
     audit_id uuid not null default folkmoot_new_id(),
     at timestamptz not null,
-    user_id uuid not null,
+    -- null: nobody did it but the clock
+    user_id uuid check (user_id is not null or channel = 'clock'),
     user_name text not null,
     key_id uuid,
     channel text not null check (length(channel) between 1 and 40),

@@ -76,8 +76,24 @@ create table outbox (
     foreign key (tenant_id, webhook_id) references webhook on delete cascade,
     check (ready_at is null or (delivered_at is null and given_up_at is null))
 );
-create index outbox_ready on outbox (ready_at) where ready_at is not null;
+-- of each endpoint what is to be sent next
+create index outbox_ready on outbox (tenant_id, webhook_id, ready_at) where ready_at is not null;
+-- what was settled and can go
+create index outbox_settled on outbox (created_at) where ready_at is null;
 create index outbox_by_webhook on outbox (tenant_id, webhook_id, created_at desc, message_id desc);
+
+-- A moment as the API writes it, in what programs are told.
+create function folkmoot_told(at timestamptz) returns text language sql stable as $$
+    select to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"0Z"')
+$$;
+-- What became of a thing that waited, as the API's receipt says it.
+create function folkmoot_decided(w pending) returns jsonb language sql stable as $$
+    select jsonb_build_object('type', 'approval.decided', 'timestamp', folkmoot_told(w.answered_at), 'data', jsonb_build_object(
+        'id', w.pending_id, 'runId', w.run_id, 'kind', w.kind, 'status', w.outcome, 'agree', w.answer -> 'agree',
+        'text', coalesce(w.answer -> 'answer', w.answer -> 'message'), 'passed', w.answer -> 'pass',
+        'argumentsHash', w.answer -> 'argumentsHash', 'reason', w.answer -> 'reason', 'dateAnswered', folkmoot_told(w.answered_at),
+        'answeredById', w.answered_by, 'answeredByName', w.answered_by_name, 'channel', w.channel))
+$$;
 
 -- What is too large for a conversation, in pieces.
 create table content (
@@ -85,7 +101,7 @@ create table content (
     run_id uuid not null,
     content_id uuid not null,
     size bigint not null check (size >= 0),
-    media_type text not null,
+    characters bigint not null check (characters >= 0),
     created_at timestamptz not null,
     -- an item was found that refers to it
     is_referred_to boolean not null default false,
@@ -96,8 +112,9 @@ create table content_chunk (
     tenant_id uuid not null,
     run_id uuid not null,
     content_id uuid not null,
+    -- each piece but the last has the same number of characters, so that any of them is found by where it begins
     number integer not null check (number >= 0),
-    piece bytea not null,
+    piece text not null,
     primary key (tenant_id, run_id, content_id, number),
     foreign key (tenant_id, run_id, content_id) references content on delete cascade
 );
@@ -105,4 +122,5 @@ create table content_chunk (
 -- What the fenced append takes beside: the waiting status a pause leads to, and what it asks a person.
 alter type append_run add attribute pauses run_status;
 alter type append_run add attribute pending_id uuid;
-create type append_pending as (ord integer, id uuid, kind pending_kind, card jsonb, hash bytea);
+-- `told`: the card as programs are shown it.
+create type append_pending as (ord integer, id uuid, kind pending_kind, card jsonb, hash bytea, told jsonb);

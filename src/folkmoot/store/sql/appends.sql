@@ -89,14 +89,20 @@ pending_opened as (
     from unnest($21::append_pending[]) as u join p using (ord) cross join t
     where p.is_whole
     on conflict do nothing
-    returning tenant_id, run_id, pending_id, kind, asked_at, expires_at, card),
+    returning tenant_id, run_id, pending_id, kind, asked_at, expires_at),
 told as (
     insert into outbox (tenant_id, message_id, webhook_id, kind, body, created_at, ready_at)
     select o.tenant_id, gen_random_uuid(), w.webhook_id, 'approval.requested', jsonb_build_object(
-               'type', 'approval.requested', 'timestamp', o.asked_at, 'data', jsonb_build_object(
-                   'id', o.pending_id, 'runId', o.run_id, 'kind', o.kind, 'dateRequested', o.asked_at, 'dateExpires', o.expires_at,
-                   'card', o.card)), o.asked_at, o.asked_at
-    from pending_opened o join webhook w on w.tenant_id = o.tenant_id
+               'type', 'approval.requested', 'timestamp', folkmoot_told(o.asked_at), 'data', u.told || jsonb_build_object(
+                   'id', o.pending_id, 'runId', o.run_id, 'kind', o.kind, 'status', 'Pending', 'interactionName', d.name,
+                   'namespaceName', s.name, 'dateRequested', folkmoot_told(o.asked_at), 'dateExpires', folkmoot_told(o.expires_at),
+                   'isCut', false, 'receipt', null)), o.asked_at, o.asked_at
+    from unnest($21::append_pending[]) as u join p using (ord)
+    join pending_opened o on o.tenant_id = p.tenant_id and o.run_id = p.run_id and o.pending_id = u.id
+    join webhook w on w.tenant_id = o.tenant_id
+    join process q on q.tenant_id = o.tenant_id and q.run_id = o.run_id
+    join definition d on d.tenant_id = q.tenant_id and d.definition_id = q.definition_id
+    join namespace s on s.tenant_id = q.tenant_id and s.namespace_id = q.namespace_id
     where w.disabled_at is null and 'approval.requested' = any(w.kinds)
     for key share of w), -- one that is being deleted is waited for, and told nothing
 last as (select 1)

@@ -1,13 +1,18 @@
 -- name: insert_content!
-insert into content (tenant_id, run_id, content_id, size, media_type, created_at)
-values (:tenant_id, :run_id, :content_id, :size, :media_type, folkmoot_now());
+insert into content (tenant_id, run_id, content_id, size, characters, created_at)
+values (:tenant_id, :run_id, :content_id, :size, :characters, folkmoot_now());
 
 -- name: insert_chunks!
 insert into content_chunk (tenant_id, run_id, content_id, number, piece)
-select :tenant_id, :run_id, :content_id, u.number - 1, u.piece from unnest(:pieces::bytea[]) with ordinality as u(piece, number);
+select :tenant_id, :run_id, :content_id, u.number - 1, u.piece from unnest(:pieces::text[]) with ordinality as u(piece, number);
+
+-- name: characters$
+select characters from content where tenant_id = :tenant_id and run_id = :run_id and content_id = :content_id;
 
 -- name: chunks
-select piece from content_chunk where tenant_id = :tenant_id and run_id = :run_id and content_id = :content_id order by number;
+select piece from content_chunk
+where tenant_id = :tenant_id and run_id = :run_id and content_id = :content_id and number between :first::int and :last::int
+order by number;
 
 -- name: sweep!
 -- What was kept and never referred to goes: its worker was lost before the commit. Younger ones may still be on their way.

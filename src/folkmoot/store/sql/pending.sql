@@ -22,8 +22,8 @@ select exists (
                  and :pending_text in (body ->> 'vote_id', body ->> 'solution_id', body ->> 'question_id'))));
 
 -- name: settle^
--- An answer, within the transaction that has locked the run: once, and only while there is time. Its item, if it has one, follows
--- what is there; the run is woken and keeps its status, for only a claim sets Running.
+-- An answer, within the transaction that has locked the run: once, while there is time and the run has not ended. Its item, if it
+-- has one, follows what is there; the run is woken and keeps its status, for only a claim sets Running.
 with t as materialized (select folkmoot_now() as now),
 a as (
     update pending w set outcome = :outcome, answer = :answer, answered_at = t.now, answered_by = :answered_by,
@@ -31,20 +31,17 @@ a as (
     from t
     where w.tenant_id = :tenant_id and w.run_id = :run_id and w.pending_id = :pending_id and num_nulls(w.outcome) = 1
         and (w.expires_at is null or w.expires_at > t.now)
+        and exists (select from process p where p.tenant_id = :tenant_id and p.run_id = :run_id and p.ended_at is null)
     returning w.*),
 p as (
     update process p set
         signal_number = p.signal_number + 1, last_sequence = p.last_sequence + :items, updated_at = t.now,
         ready_at = case when p.worker_id is null then least(p.ready_at, t.now) else p.ready_at end
-    from a cross join t where p.tenant_id = a.tenant_id and p.run_id = a.run_id and p.ended_at is null
+    from a cross join t where p.tenant_id = a.tenant_id and p.run_id = a.run_id
     returning p.last_sequence),
 o as (
     insert into outbox (tenant_id, message_id, webhook_id, kind, body, created_at, ready_at)
-    select a.tenant_id, folkmoot_new_id(), w.webhook_id, 'approval.decided', jsonb_build_object(
-               'type', 'approval.decided', 'timestamp', t.now, 'data', jsonb_build_object(
-                   'id', a.pending_id, 'runId', a.run_id, 'kind', a.kind, 'outcome', a.outcome, 'dateRequested', a.asked_at,
-                   'dateAnswered', a.answered_at, 'answeredById', a.answered_by, 'answeredByName', a.answered_by_name,
-                   'channel', a.channel, 'answer', a.answer)), t.now, t.now
+    select a.tenant_id, folkmoot_new_id(), w.webhook_id, 'approval.decided', folkmoot_decided(row(a.*)::pending), t.now, t.now
     from a cross join t join webhook w on w.tenant_id = a.tenant_id
     where w.disabled_at is null and 'approval.decided' = any(w.kinds)
     for key share of w) -- one that is being deleted is waited for, and told nothing
@@ -66,11 +63,7 @@ a as (
     returning w.*),
 o as (
     insert into outbox (tenant_id, message_id, webhook_id, kind, body, created_at, ready_at)
-    select a.tenant_id, folkmoot_new_id(), w.webhook_id, 'approval.decided', jsonb_build_object(
-               'type', 'approval.decided', 'timestamp', t.now, 'data', jsonb_build_object(
-                   'id', a.pending_id, 'runId', a.run_id, 'kind', a.kind, 'outcome', a.outcome, 'dateRequested', a.asked_at,
-                   'dateAnswered', a.answered_at, 'answeredById', a.answered_by, 'answeredByName', a.answered_by_name,
-                   'channel', a.channel, 'answer', null)), t.now, t.now
+    select a.tenant_id, folkmoot_new_id(), w.webhook_id, 'approval.decided', folkmoot_decided(row(a.*)::pending), t.now, t.now
     from a cross join t join webhook w on w.tenant_id = a.tenant_id
     where w.disabled_at is null and 'approval.decided' = any(w.kinds)
     for key share of w) -- one that is being deleted is waited for, and told nothing

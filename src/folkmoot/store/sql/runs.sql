@@ -62,13 +62,15 @@ closed as (
     update pending w set outcome = 'Expired', answered_at = folkmoot_now() from due
     where w.tenant_id = due.tenant_id and w.run_id = due.run_id and w.outcome is null and w.expires_at <= folkmoot_now()
     returning w.*),
+noted as (
+    insert into audit (tenant_id, at, user_id, user_name, channel, action, subject_kind, subject_id, detail)
+    select c.tenant_id, c.answered_at, null, 'Orchestrator', 'clock', 'pending.expired', 'run', c.run_id,
+           jsonb_build_object('pendingId', c.pending_id, 'kind', c.kind)
+    from closed c),
 told as (
     insert into outbox (tenant_id, message_id, webhook_id, kind, body, created_at, ready_at)
-    select c.tenant_id, folkmoot_new_id(), h.webhook_id, 'approval.decided', jsonb_build_object(
-               'type', 'approval.decided', 'timestamp', c.answered_at, 'data', jsonb_build_object(
-                   'id', c.pending_id, 'runId', c.run_id, 'kind', c.kind, 'outcome', c.outcome, 'dateRequested', c.asked_at,
-                   'dateAnswered', c.answered_at, 'answeredById', null, 'answeredByName', null, 'channel', null, 'answer', null)),
-           c.answered_at, c.answered_at
+    select c.tenant_id, folkmoot_new_id(), h.webhook_id, 'approval.decided', folkmoot_decided(row(c.*)::pending), c.answered_at,
+           c.answered_at
     from closed c join webhook h on h.tenant_id = c.tenant_id
     where h.disabled_at is null and 'approval.decided' = any(h.kinds)
     for key share of h) -- one that is being deleted is waited for, and told nothing

@@ -14,16 +14,23 @@ where t.name = :tenant and u.role = 'owner' and u.removed_at is null order by u.
 select name from app_user where tenant_id = :tenant_id and user_id = :user_id;
 
 -- name: insert_key^
-insert into api_key (tenant_id, key_id, user_id, name, prefix, hash, created_by, created_at, expires_at, scopes)
-values (:tenant_id, :key_id, :user_id, :name, :prefix, :hash, :created_by, folkmoot_now(), :expires_at, :scopes)
+-- It rests on its maker, and on those on whom the maker's own key rests: else that key would make one that lasts beyond them.
+insert into api_key (tenant_id, key_id, user_id, name, prefix, hash, created_by, created_at, expires_at, scopes, rests_on)
+values (:tenant_id, :key_id, :user_id, :name, :prefix, :hash, :created_by, folkmoot_now(), :expires_at, :scopes, array(
+    select :created_by::uuid as maker union
+    select unnest(w.rests_on) from api_key w where w.tenant_id = :tenant_id and w.key_id = :made_with::uuid
+    except select :user_id::uuid))
 returning tenant_id, key_id, user_id, name, prefix, created_by, created_at, expires_at, revoked_at, last_used_at, scopes;
 
 -- name: key_of_hash^
--- Revoked and expired ones too, so that their bearer is told.
-select k.tenant_id, k.key_id, k.user_id, u.name as user_name, u.role, k.scopes, u.removed_at is not null as is_removed,
-    k.revoked_at is not null as is_revoked,
+-- Revoked and expired ones too, so that their bearer is told. Roles are in the order of what they may; null counts for none.
+select k.tenant_id, k.key_id, k.user_id, u.name as user_name, u.role as own_role, least(u.role, m.role) as role, k.scopes,
+    u.removed_at is not null as is_removed, coalesce(m.is_removed, false) as is_maker_removed, k.revoked_at is not null as is_revoked,
     coalesce(k.expires_at <= t.now, false) as is_expired, coalesce(k.last_used_at < t.now - interval '1 minute', true) as is_use_unnoted
 from api_key k join app_user u using (tenant_id, user_id) cross join (select folkmoot_now() as now) t
+    cross join lateral (
+        select min(m.role) as role, bool_or(m.removed_at is not null) as is_removed
+        from app_user m where m.tenant_id = k.tenant_id and m.user_id = any(k.rests_on)) m
 where k.hash = :hash;
 
 -- name: note_use!
@@ -41,8 +48,11 @@ where tenant_id = :tenant_id and key_id = :key_id;
 
 -- name: standing^
 -- What a key may now; nothing once it is of no use.
-select u.role, k.scopes from api_key k join app_user u using (tenant_id, user_id)
-where k.tenant_id = :tenant_id and k.key_id = :key_id and k.revoked_at is null and u.removed_at is null
+select least(u.role, m.role) as role, k.scopes from api_key k join app_user u using (tenant_id, user_id)
+    cross join lateral (
+        select min(m.role) as role, bool_or(m.removed_at is not null) as is_removed
+        from app_user m where m.tenant_id = k.tenant_id and m.user_id = any(k.rests_on)) m
+where k.tenant_id = :tenant_id and k.key_id = :key_id and k.revoked_at is null and u.removed_at is null and m.is_removed is not true
     and (k.expires_at is null or k.expires_at > folkmoot_now());
 
 -- name: revoke^

@@ -29,7 +29,9 @@ update app_user set role = :role, updated_at = folkmoot_now() where tenant_id = 
 returning tenant_id, user_id, name, role, created_by, created_at, updated_at, removed_at;
 
 -- name: revoke_keys!
-update api_key set revoked_at = folkmoot_now() where tenant_id = :tenant_id and user_id = :user_id and revoked_at is null;
+-- Their own, and those of others that rest on them.
+update api_key set revoked_at = folkmoot_now()
+where tenant_id = :tenant_id and (user_id = :user_id or :user_id = any(rests_on)) and revoked_at is null;
 
 -- name: remove_user^
 update app_user set removed_at = folkmoot_now(), updated_at = folkmoot_now() where tenant_id = :tenant_id and user_id = :user_id

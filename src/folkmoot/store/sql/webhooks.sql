@@ -11,9 +11,10 @@ where tenant_id = :tenant_id and webhook_id > :after order by webhook_id limit :
 select tenant_id, webhook_id, url, kinds, created_by, created_at, updated_at, disabled_at from webhook
 where tenant_id = :tenant_id and webhook_id = :webhook_id;
 
--- name: delete$
+-- name: delete^
 -- Its messages go with it, the undelivered ones too.
-delete from webhook where tenant_id = :tenant_id and webhook_id = :webhook_id returning true;
+delete from webhook where tenant_id = :tenant_id and webhook_id = :webhook_id
+returning tenant_id, webhook_id, url, kinds, created_by, created_at, updated_at, disabled_at;
 
 -- name: rotate^
 -- The secret until now signs beside the new one for a while.
@@ -39,11 +40,30 @@ where tenant_id = :tenant_id and webhook_id = :webhook_id
 order by created_at desc, message_id desc limit :limit;
 
 -- name: claim
--- Messages that are due, taken by moving their time on: whoever sends them and dies leaves them to be sent again.
-with t as materialized (select folkmoot_now() as now),
+-- Messages that are due, taken by moving their time on: whoever sends them and dies leaves them to be sent again. Endpoints are found
+-- one after the other in the index, so that one with a million messages costs no more than one with a few, and takes no other's turn.
+with recursive t as materialized (select folkmoot_now() as now),
+endpoint as (
+    (select tenant_id, webhook_id from outbox where ready_at is not null order by tenant_id, webhook_id limit 1)
+    union all
+    select n.tenant_id, n.webhook_id from endpoint e cross join lateral (
+        select o.tenant_id, o.webhook_id from outbox o
+        where o.ready_at is not null and (o.tenant_id, o.webhook_id) > (e.tenant_id, e.webhook_id)
+        order by o.tenant_id, o.webhook_id limit 1) n),
+picked as materialized (
+    select o.tenant_id, o.message_id
+    from endpoint e
+    left join unnest(:busy_tenants::uuid[], :busy_webhooks::uuid[], :busy_counts::int[]) as b(tenant_id, webhook_id, count)
+        using (tenant_id, webhook_id)
+    cross join lateral (
+        select x.tenant_id, x.message_id, x.ready_at, coalesce(b.count, 0) + row_number() over (order by x.ready_at) as place from (
+            select tenant_id, message_id, ready_at from outbox
+            where tenant_id = e.tenant_id and webhook_id = e.webhook_id and ready_at <= (select now from t)
+            order by ready_at limit greatest(:limit_each::int - coalesce(b.count, 0), 0)) x) o
+    order by o.place, o.ready_at limit :limit),
 due as (
-    select tenant_id, message_id from outbox where ready_at <= (select now from t)
-    order by ready_at for update skip locked limit :limit)
+    select o.tenant_id, o.message_id from outbox o join picked using (tenant_id, message_id)
+    where o.ready_at <= (select now from t) for update of o skip locked)
 update outbox o set ready_at = t.now + make_interval(secs => :lease_seconds::float8), attempts = o.attempts + 1
 from due cross join t, webhook w
 where o.tenant_id = due.tenant_id and o.message_id = due.message_id and w.tenant_id = o.tenant_id and w.webhook_id = o.webhook_id
@@ -81,3 +101,11 @@ rest as (
     order by o.message_id for update of o skip locked)
 update outbox o set given_up_at = folkmoot_now(), ready_at = null, last_error = :error
 from rest where o.tenant_id = rest.tenant_id and o.message_id = rest.message_id;
+
+-- name: forget_old!
+-- Of all tenants what nobody looks at any more.
+delete from outbox o using (
+    select tenant_id, message_id from outbox
+    where ready_at is null and num_nulls(delivered_at, given_up_at) = 1 and created_at < folkmoot_now() - interval '30 days'
+    order by created_at limit 1000) old
+where o.tenant_id = old.tenant_id and o.message_id = old.message_id;

@@ -1,8 +1,8 @@
 """Servers that are commands: one process and one session each, kept for many calls, in a task of its own.
 
 The task that opens a session must be the one that closes it, so calls come from other tasks, and a call that is cancelled takes
-nothing with it. A server is kept apart by connector, command, arguments and environment; one that nobody called for a while is
-ended. Deliberately absent: restarts of its own accord; the next call starts what has ended.
+nothing with it. A server is kept apart by connector, command, arguments and environment, its secrets included, so that a changed
+secret starts another one; one that nobody called for a while is ended. Deliberately absent: restarts of its own accord; the next call starts what has ended.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class LocalServer:
 
     def _told(self, failure: ServerFailure) -> ServerFailure:
         """Why it did not open, with what it left behind."""
-        words = self._log.last_words() or shortened(self._log.noise, 200)
+        words = self._log.last_words() or self._log.noise
         _log.info("The MCP server '%s' did not start. %s", shortened(self._log.server.command, 100), words)
         if not failure.is_worth_another:
             failure.aside = words

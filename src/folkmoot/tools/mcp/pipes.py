@@ -1,7 +1,7 @@
 """A command as an MCP server: its process, and messages as lines over its standard input and output.
 
-The process sees PATH, HOME, LANG and its connector's own environment, is a process group of its own, and is ended with all of
-its group. Its standard error is drained, and the last of it kept. Deliberately absent: notifications of the server, which are
+The process sees PATH, HOME, LANG and its connector's own environment with its secrets, is a process group of its own, and is ended
+with all of its group. Its standard error is drained, and the last of it kept, without those values. Deliberately absent: notifications of the server, which are
 dropped here; a shell.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -30,7 +29,7 @@ from folkmoot.tools.mcp.trace import ANSWER_TOO_LARGE, ServerFailure, Trace
 DEFAULT_LINE_BYTES = 16_777_216
 _INHERITED = ("PATH", "HOME", "LANG")
 _PIECE = 65_536
-_STDERR_PIECES = 8  # of at most 1 KB each
+_STDERR_BYTES = 16_384
 _EXIT_SECONDS = 1.0
 _TERM_SECONDS = 2.0
 _POLL_SECONDS = 0.02
@@ -47,13 +46,27 @@ class ProcessLog:
     traces: dict[str, Trace] = field(default_factory=dict)
     exit_code: int | None = None
     noise: str = ""
-    stderr: deque[bytes] = field(default_factory=lambda: deque(maxlen=_STDERR_PIECES))
+    stderr: bytearray = field(default_factory=bytearray)
+    is_stderr_cut: bool = False
+
+    def note_error(self, piece: bytes) -> None:
+        """Keep what it wrote to its standard error, and forget what is too long ago."""
+        self.stderr += piece
+        if len(self.stderr) > _STDERR_BYTES:
+            del self.stderr[:-_STDERR_BYTES]
+            self.is_stderr_cut = True
 
     def last_words(self) -> str:
         """The last lines of its standard error, without the values of its environment; for operators, not for models."""
-        text = b"".join(self.stderr).decode(errors="replace")
+        # A value that the cut went through is not recognized: what may be its rest is left out.
+        longest = max((len(value) for value in self.server.environment.values()), default=0)
+        text = self.masked(self.stderr)[longest if self.is_stderr_cut else 0 :]
         lines = [line.strip() for line in text.splitlines() if line.strip()][-5:]
-        return shortened(without(" | ".join(lines), self.server.environment.values()), 600)
+        return shortened(" | ".join(lines), 600)
+
+    def masked(self, line: bytes | bytearray) -> str:
+        """What it wrote, without the values of its environment."""
+        return without(line.decode(errors="replace"), self.server.environment.values())
 
     def ended(self) -> str:
         """How it ended, as a clause after 'The server'."""
@@ -148,7 +161,7 @@ def _message(line: bytes | Oversized, log: ProcessLog) -> SessionMessage | None:
         message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError:
         # Servers print to where they should not; what is no message is nobody's.
-        log.noise = log.noise or line[:200].decode(errors="replace")
+        log.noise = log.noise or shortened(log.masked(line), 200)
         return None
     return None if isinstance(message, types.JSONRPCNotification) else SessionMessage(message)
 
@@ -184,7 +197,7 @@ def _trace_of(message: types.JSONRPCMessage, log: ProcessLog) -> Trace | None:
 async def _drain(process: asyncio.subprocess.Process, log: ProcessLog) -> None:
     assert process.stderr is not None
     while piece := await process.stderr.read(_PIECE):
-        log.stderr.append(piece[-1_024:])
+        log.note_error(piece)
 
 
 async def _end(process: asyncio.subprocess.Process, log: ProcessLog) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -68,7 +68,7 @@ class McpTools:
     async def discover(self, server: Server, *, headers: dict[str, str], limit_seconds: float) -> list[Discovered]:
         """What the server offers now, in its order. A command is started for this alone and ended.
 
-        `headers`: as they are sent, secrets included. Raises ConnectorFault where the server or a tool of it cannot be used.
+        `headers`: as they are sent, secrets included; to a command as variables of its environment. Raises ConnectorFault where the server or a tool of it cannot be used.
         """
         subject = _subject(server)
         try:
@@ -181,13 +181,13 @@ class McpTools:
         return await self._remote.work(server.url, listed, headers=headers, limit_bytes=_LISTING_BYTES, trace=Trace())
 
     def _permitted(self, server: Stdio, headers: dict[str, str]) -> Stdio:
+        """The command as it is started: secret headers are variables of its environment."""
         if not self._is_stdio_allowed:
             raise ServerFailure("is a command, which the operator of this installation does not allow.")
-        if headers:
-            raise ServerFailure(
-                "is a command, to which no headers can be sent; put what it needs into its environment."
-            )
-        return server
+        for name, value in headers.items():
+            if "\0" in value:
+                raise ServerFailure(f"cannot be given '{name[:60]}': the secret holds a NUL. Set it to another value.")
+        return replace(server, environment=server.environment | headers)
 
 
 class _Lost(Exception):

@@ -40,8 +40,11 @@ def shortened(text: str, most: int) -> str:
 
 
 def without(text: str, secrets: Iterable[str]) -> str:
-    """The text with every secret in it replaced. Of a header's value what follows its first word too, without a scheme, and its last word."""
-    parts = {part for whole in secrets for part in (whole, whole.partition(" ")[2], whole.rpartition(" ")[2])}
+    """The text with every secret in it replaced. Of a header's value what follows its first word too, without a scheme, and its last
+    word; of a value of several lines, such as a key file's, each of them."""
+    wholes = tuple(secrets)
+    parts = {part for whole in wholes for part in (whole, whole.partition(" ")[2], whole.rpartition(" ")[2])}
+    parts |= {line.strip() for whole in wholes for line in whole.splitlines()}
     for secret in sorted(parts, key=len, reverse=True):
         if len(secret) >= _MIN_SECRET and secret in text:
             text = text.replace(secret, "[secret]")

@@ -20,7 +20,10 @@ from folkmoot.wire.formats import (
 
 
 class ConnectorAuthenticationHeader(ResponseShape):
-    """A header to send with a call: one secret, or the one that the named run input chooses. `scheme` is put before it."""
+    """A header to send with a call: one secret, or the one that the named run input chooses. `scheme` is put before it.
+
+    For a connector with a command it is a variable of the environment, without a scheme.
+    """
 
     header_name: str
     secret_id: Uuid | None
@@ -73,7 +76,10 @@ class InteractionAgentBinding(ResponseShape):
 
 
 class ConnectorAuthenticationHeaderRequest(RequestShape):
-    """A header to send with a call: one secret (by id, or as `secret` by name), or the one that the named run input chooses."""
+    """A header to send with a call: one secret (by id, or as `secret` by name), or the one that the named run input chooses.
+
+    For a connector with a command it is a variable of the environment, without a scheme.
+    """
 
     header_name: Name
     secret_id: Uuid | None = None

@@ -17,7 +17,7 @@ _Arguments = Annotated[tuple[Text, ...], Field(max_length=200)]
 
 
 class ConnectorHeader(ResponseShape):
-    """A header of every request to the server. `scheme`, if set, is put before the secret."""
+    """A header of every request to the server, or a variable of a command's environment. `scheme`, if set, is put before the secret."""
 
     header_name: str
     secret_id: Uuid
@@ -25,7 +25,10 @@ class ConnectorHeader(ResponseShape):
 
 
 class ConnectorHeaderRequest(RequestShape):
-    """A header of every request to the server: a secret by its id, or as `secret` by its name or `namespace/name`."""
+    """A header of every request to the server: a secret by its id, or as `secret` by its name or `namespace/name`.
+
+    Of a command: a variable of its environment, by its name as `headerName` and without a `scheme`.
+    """
 
     header_name: Name
     secret_id: Uuid | None = None
@@ -59,7 +62,10 @@ class McpConnectorVersionPage(Page[McpConnectorVersion]):
 
 
 class McpConnectorVersionRequest(RequestShape):
-    """A new version of an MCP connector: `url` (streamable HTTP), or `command` (stdio, where the operator allows it)."""
+    """A new version of an MCP connector: `url` (streamable HTTP), or `command` (stdio, where the operator allows it).
+
+    `arguments` and `environment` are plain text, shown to readers and on approvals. What a command needs of secrets is in `headers`.
+    """
 
     description: Text | None = None
     url: _Url | None = None
