@@ -63,7 +63,9 @@ def _in_order(
     if decision is None:
         return _gate(seating, turn, open_call, tool)
     refusal = _refusal(decision, final_call(tool, open_call.call.arguments_json))
-    return _run(open_call, tool, turn) if refusal is None else Record((_refused(open_call, turn, refusal, new_id),))
+    if refusal is None:
+        return _run(open_call, tool, turn)
+    return Record((_refused(open_call, turn, refusal, decision=decision, new_id=new_id),))
 
 
 def _run(open_call: OpenCall, tool: Tool, turn: Turn) -> RunCall:
@@ -81,8 +83,11 @@ def _refusal(decision: Decision, call: FinalCall) -> str | None:
     return None
 
 
-def _refused(open_call: OpenCall, turn: Turn, reason: str, new_id: NewId) -> Item:
-    text = f"This call was rejected and not made. Reason: {reason}"
+def _refused(open_call: OpenCall, turn: Turn, reason: str, *, decision: Decision, new_id: NewId) -> Item:
+    """The result of a call that is not made: the model is told by whom, and why (B12)."""
+    text = f"This call was not made: {reason}."
+    if not decision.is_approved:
+        text = f"{decision.by} rejected this call, and it was not made. Reason: {reason}"
     size = len(text.encode("utf-8", "surrogatepass"))
     body = items.ToolResult(open_call.call.call_id, text, True, size, rejection_reason=reason)
     return Item(new_id(), ORCHESTRATOR, body, None, turn.turn_id, open_call.model_call_id)
