@@ -70,6 +70,8 @@ def test_files_with_a_connector_are_applied_pruned_and_exported_again(shell: She
     same = shell.run("apply", "-f", str(out), "--prune")
     assert same.code == 0 and "0 of 3 changed." in same.err
     assert shell.run("export", "team", "--out", str(out)).code == 2
+    printed = shell.run("export", "team")
+    assert printed.code == 0 and "kind: OpenApiConnector" in printed.out and "kind:" not in printed.err
     assert shell.run("export", "nowhere").code == 3
     listed = shell.run("connectors", "list", "--namespace", "team").out
     assert "OpenApiConnector" in listed and "https://shop.example.com/v1" in listed

@@ -81,6 +81,7 @@ def _approval(card: dict[str, Any]) -> Iterator[str]:
     if card.get("description"):
         yield f"   it says: {_text(card['description'])}"
     yield f"   arguments: {_json(card['argumentsJson'])}"
+    yield f"   hash of all this: {card['argumentsHash']}"
     for call in card.get("deferred", ()):
         yield f"   after it: {_text(call['functionName'])}({_json(call['argumentsJson'])})"
 

@@ -86,7 +86,7 @@ async def _export(namespace: str, out: Path | None, *, as_json: bool) -> None:
     async with opened() as (installation, caller):
         exported = await exporting.export(installation.database, caller, namespace=namespace)
     if out is None:
-        screen.write(as_text(exported))
+        screen.put(as_text(exported).rstrip("\n"))
         return
     files = as_files(exported)
     _write(out, files)

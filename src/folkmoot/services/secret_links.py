@@ -16,12 +16,15 @@ async def find(reader: Reader, tenant_id: UUID, *, secret: Reference, namespace:
     """The secret with its names and its id (as `definition_id`), or a sentence that says that there is none."""
     if secret.definition_id is not None:
         found = await secrets.find(reader, tenant_id, secret_id=secret.definition_id)
-        which = f"with the id {secret.definition_id}"
+        missing = (
+            f"The secret with the id {secret.definition_id} was deleted, or never was. If there is another one of its name by now, save "
+            "what refers to it again (`folkmoot apply` does), or correct the reference."
+        )
     else:
         place = secret.namespace or namespace
         found = await secrets.find(reader, tenant_id, namespace=place, name=secret.name or "")
-        which = f"'{place}/{secret.name}'"
+        missing = f"There is no secret '{place}/{secret.name}'. Make it first, or correct the reference."
     if found is None:
-        return f"There is no secret {which}. Make it first, or correct the reference."
+        return missing
     about = found.about
     return Reference(about.name, about.namespace, about.secret_id)
