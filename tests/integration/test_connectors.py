@@ -315,7 +315,7 @@ async def test_another_tenants_secret_is_as_if_it_never_was(keeper: Keeper, benc
     stranger = await other_tenant(keeper.database, keeper.new_id)
     theirs = await keeper.secret("theirs", "s3cr3t-of-theirs", caller=stranger)
     for secret in (Reference(definition_id=theirs), Reference("theirs"), Reference("nobody")):
-        with pytest.raises(BadDefinition, match="no secret|never was") as caught:
+        with pytest.raises(BadDefinition, match=r"no secret|never was") as caught:
             await keeper.bench(bench.url, headers=(ConnectorHeader("X-Key", secret),))
         assert [fault.pointer for fault in caught.value.faults] == ["/headers/0/secret"]
     await keeper.bench(bench.url)

@@ -282,6 +282,7 @@ async def test_drain_finishes_the_step_and_hands_the_run_back(database: Database
     assert await panels.fetch(database, "select 1 from worker") == []
     async with crew(database, new_id) as second:
         await until(ended(database, started))
+        await until(ended(database, late))
     assert second.model.asked.count("Ann") == 1  # the late run's; not this one's again
     assert len(panels.texts(await gapless(database, started))) == 3
 
