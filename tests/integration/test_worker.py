@@ -562,10 +562,12 @@ async def claim_whose_answer_is_lost(database: Database, new_id: NewId, *, secon
     async with crew(database, new_id, slots=1) as made:
         await until(lambda: made.worker.is_ready)
         (row,) = await panels.fetch(database, "select worker_id from worker")
-        started = await panels.start(database, new_id)
-        async with database.reader() as reader:
-            # as the worker itself claims; and then the answer does not arrive
-            await runs.claim(reader, row["worker_id"], batch=1, suspects=False)
+        claimed: list[Any] = []
+        while not claimed:  # the worker itself may be first, and then it is another run's turn
+            started = await panels.start(database, new_id)
+            async with database.reader() as reader:
+                # as the worker itself claims; and then the answer does not arrive
+                claimed = await runs.claim(reader, row["worker_id"], batch=1, suspects=False)
         try:
             await until(ended(database, started), seconds=seconds)
         except TimeoutError:
