@@ -16,7 +16,7 @@ from folkmoot import __version__
 from folkmoot.bootstrap.installation import Installation
 from folkmoot.bootstrap.messages import sending
 from folkmoot.bootstrap.outside import Outside, open_outside
-from folkmoot.domain.operations import SecretHeader
+from folkmoot.domain.operations import SecretHeader, header_value
 from folkmoot.runtime.options import WorkerOptions
 from folkmoot.runtime.tool_calls import ToolCalls
 from folkmoot.runtime.watched import Watched
@@ -74,8 +74,7 @@ def tool_calls(installation: Installation, outside: Outside) -> ToolCalls:
 
     async def read_header(tenant_id: UUID, header: SecretHeader) -> str:
         secret = await open_secret(installation.database, installation.vault, tenant_id, secret_id=header.secret_id)
-        value = secret.reveal()
-        return f"{header.scheme} {value}" if header.scheme else value
+        return header_value(header.scheme, secret.reveal())
 
     return ToolCalls(installation.database, installation.functions, outside, read_header, OF_PROCESS.mask)
 

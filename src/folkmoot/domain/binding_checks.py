@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator
 from folkmoot.domain.argument_paths import path_of
 from folkmoot.domain.bindings import Unfit, bound_value
 from folkmoot.domain.operations import ApprovalMode, Descriptor, OpenApiDescriptor, OperationVersion, Place
-from folkmoot.domain.prompts import check_prompts, names_in
+from folkmoot.domain.prompts import check_prompts, names_in, problem_of_input_name
 from folkmoot.domain.schema_reports import shortened
 from folkmoot.domain.tool_bindings import AuthenticationHeader, BindingInput, OnOperation, OperationBinding, SecretInput
 from folkmoot.kernel.errors import Fault
@@ -147,10 +147,9 @@ def faults_of_call_inputs(
 
 
 def _input_name_faults(pointer: str, name: str) -> Iterator[Fault]:
-    if names_in(f"%%{name}%%") != (name,):
-        shown = shortened(name, 80)
-        message = f"'{shown}' is no name for an input: use letters, digits and '_', no '%', and at most 128 characters."
-        yield Fault(f"{pointer}/name", message)
+    problem = problem_of_input_name(name)
+    if problem is not None:
+        yield Fault(f"{pointer}/name", problem)
 
 
 def faults_beside(pointer: str, binding: OperationBinding, version: OperationVersion) -> Iterator[Fault]:

@@ -24,12 +24,10 @@ from folkmoot.domain.input_values import faults_of_inputs
 from folkmoot.domain.later_parts import later_fields
 from folkmoot.domain.model_checks import faults_of_model
 from folkmoot.domain.participant_names import faults_of_names
-from folkmoot.domain.prompts import check_prompts, names_in
+from folkmoot.domain.prompts import check_prompts, problem_of_input_name
 from folkmoot.domain.schema_documents import step
-from folkmoot.domain.schema_reports import shortened
 from folkmoot.domain.schemas import check_schema
 from folkmoot.domain.tool_bindings import OperationBinding
-from folkmoot.domain.tool_names import PROTOCOL_TOOLS as PROTOCOL_TOOLS
 from folkmoot.domain.tool_names import faults_of_tool_names
 from folkmoot.kernel.errors import Fault
 
@@ -124,12 +122,9 @@ def _input_faults(inputs: tuple[PromptInput, ...]) -> Iterator[Fault]:
     seen: set[str] = set()
     for index, item in enumerate(inputs):
         pointer = f"/inputsPrompt/{index}/name"
-        if names_in(f"%%{item.name}%%") != (item.name,):
-            shown = shortened(item.name, 80)
-            message = (
-                f"'{shown}' is no name for an input: use letters, digits and '_', no '%', and at most 128 characters."
-            )
-            yield Fault(pointer, message)
+        problem = problem_of_input_name(item.name)
+        if problem is not None:
+            yield Fault(pointer, problem)
         elif item.name in seen:
             yield Fault(pointer, f"There are two inputs '{item.name}'; rename one of them.")
         seen.add(item.name)

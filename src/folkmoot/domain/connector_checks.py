@@ -6,14 +6,12 @@ Deliberately absent: where an address leads (the guard sees to that at every con
 from __future__ import annotations
 
 from collections.abc import Iterator
-from urllib.parse import urlsplit
 
 from folkmoot.domain.binding_checks import VARIABLE, faults_of_header, faults_of_variable
 from folkmoot.domain.connectors import ConnectorHeader, McpConnectorVersion, OpenApiConnectorVersion
 from folkmoot.domain.operations import Http, Stdio
+from folkmoot.domain.web_addresses import web_address
 from folkmoot.kernel.errors import Fault
-
-_MAX_URL = 2_000
 
 
 def faults_of_mcp_connector(version: McpConnectorVersion) -> tuple[Fault, ...]:
@@ -40,12 +38,8 @@ def faults_of_open_api_connector(version: OpenApiConnectorVersion) -> tuple[Faul
 
 
 def _url_faults(pointer: str, url: str) -> Iterator[Fault]:
-    try:
-        parts = urlsplit(url)
-        is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_whole = False
-    if not is_whole or len(url) > _MAX_URL or not url.isprintable() or " " in url:
+    parts = web_address(url)
+    if parts is None or " " in url:
         yield Fault(pointer, "This is no address; write one such as https://tools.example.com/mcp.")
     elif parts.username is not None or parts.password is not None:
         yield Fault(

@@ -11,11 +11,10 @@ from uuid import UUID
 
 from folkmoot.domain.definitions import Reference
 from folkmoot.domain.schema_reports import shortened
+from folkmoot.domain.shown_text import HIDDEN_CATEGORIES
 from folkmoot.kernel.errors import BadInput, Fault
 
 MAX_NAME_CHARACTERS = 200
-# As for participants: controls, formats (bidi marks, zero-width and tag characters), surrogates, private ones, separators.
-_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _VERSION = re.compile(r"[0-9]{1,10}")
 _LARGEST_VERSION = 2_147_483_647
@@ -58,7 +57,7 @@ def _problem(name: str) -> str | None:
 def _unfit_part(name: str) -> str | None:
     if "/" in name or "@" in name:
         return "it holds '/' or '@', which references use; leave it out."
-    hidden = next((character for character in name if unicodedata.category(character) in _HIDDEN), None)
+    hidden = next((character for character in name if unicodedata.category(character) in HIDDEN_CATEGORIES), None)
     if hidden is not None:
         return f"it holds the invisible or control character U+{ord(hidden):04X}; leave it out."
     if _UUID.fullmatch(name):

@@ -21,6 +21,10 @@ class ApprovalMode(StrEnum):
     ALWAYS = "Always"
     DESTRUCTIVE = "Destructive"
 
+    def gates(self, *, is_destructive: bool) -> bool:
+        """Whether calls of something wait for a person's approval."""
+        return self is ApprovalMode.ALWAYS or (self is ApprovalMode.DESTRUCTIVE and is_destructive)
+
 
 class Place(StrEnum):
     """Where a value stands in a call. MCP operations have `Request` alone."""
@@ -165,6 +169,11 @@ class OperationVersion:
     limit_bytes: int = 10_000_000
 
 
+def header_value(scheme: str | None, secret: str) -> str:
+    """What is sent in a header that holds a secret."""
+    return f"{scheme} {secret}" if scheme else secret
+
+
 def is_destructive(descriptor: Descriptor) -> bool:
     """Whether a call may destroy something, as far as the descriptor says; without a word it may."""
     if isinstance(descriptor, OpenApiDescriptor):
@@ -174,4 +183,4 @@ def is_destructive(descriptor: Descriptor) -> bool:
 
 def is_gated(mode: ApprovalMode, descriptor: Descriptor) -> bool:
     """Whether calls wait for a person's approval."""
-    return mode is ApprovalMode.ALWAYS or (mode is ApprovalMode.DESTRUCTIVE and is_destructive(descriptor))
+    return mode.gates(is_destructive=is_destructive(descriptor))

@@ -9,13 +9,13 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable
 
+from folkmoot.domain.pending import PERSON
+from folkmoot.domain.shown_text import HIDDEN_CATEGORIES
 from folkmoot.kernel.errors import Fault
 
 MAX_NAME_CHARACTERS = 64
-RESERVED = ("Human", "Orchestrator")
+RESERVED = (PERSON, "Orchestrator")
 
-# Controls, formats (bidi marks, zero-width and tag characters), surrogates, private and unassigned ones, line separators.
-_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 # Letters of Cyrillic and Greek that are drawn like Latin ones; the keys are after case folding, so lower case is enough.
 _LOOK_ALIKES = str.maketrans("авекмнорстухіјѕԁһԛԝαβεικνορτυχγ", "abekmhopctyxijsdhqwabeikvoptuxy")
 
@@ -47,7 +47,7 @@ def name_key(name: str) -> str:
 def _problem(name: str) -> str | None:
     if not name.strip():
         return "A participant needs a name; give it one."
-    hidden = next((character for character in name if unicodedata.category(character) in _HIDDEN), None)
+    hidden = next((character for character in name if unicodedata.category(character) in HIDDEN_CATEGORIES), None)
     if hidden is not None:
         return f"The name holds the invisible or control character U+{ord(hidden):04X}; leave it out."
     if len(name) > MAX_NAME_CHARACTERS:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 
+from folkmoot.domain.schema_reports import shortened
 from folkmoot.kernel.errors import Fault
 
 # A name starts and ends with a word character and holds no percent sign or line break: '%% of all' and '100%%' are mere text.
@@ -19,6 +20,14 @@ _SHOWN = 40
 def names_in(text: str) -> tuple[str, ...]:
     """The names that the text uses, each once, in the order of their first use."""
     return tuple(dict.fromkeys(match.group(1) for match in _FIELD.finditer(text) if match.group(1)))
+
+
+def problem_of_input_name(name: str) -> str | None:
+    """A sentence about what keeps this from naming an input: a prompt could not refer to it."""
+    if names_in(f"%%{name}%%") == (name,):
+        return None
+    shown = shortened(name, 80)
+    return f"'{shown}' is no name for an input: use letters, digits and '_', no '%', and at most 128 characters."
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:

@@ -11,8 +11,9 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-# Cf has the marks of direction, zero-width characters and tags; Co and Cn have no agreed look; Zl and Zp break lines unseen.
-_HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+# Of what hides, in a text and in a name: Cc are controls; Cf has the marks of direction, zero-width characters and tags; Cs are
+# lone surrogates; Co and Cn have no agreed look; Zl and Zp break lines unseen.
+HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 # Letters and marks that are drawn as nothing: fillers, joiners, blanks, variation selectors.
 _INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
@@ -48,7 +49,7 @@ def _escaped(text: str, *, in_json: bool) -> str:
 def is_hidden(character: str) -> bool:
     if character in _KEPT:
         return False
-    return unicodedata.category(character) in _HIDDEN_CATEGORIES or _INVISIBLE.match(character) is not None
+    return unicodedata.category(character) in HIDDEN_CATEGORIES or _INVISIBLE.match(character) is not None
 
 
 def _written(character: str, *, in_json: bool) -> str:

@@ -8,12 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from urllib.parse import urlsplit
 from uuid import UUID
 
+from folkmoot.domain.web_addresses import web_address
 from folkmoot.kernel.errors import Fault
-
-MOST_CHARACTERS = 2_000
 
 
 class WebhookKind(StrEnum):
@@ -74,15 +72,10 @@ class MessageCursor:
 def faults_of_webhook(url: str, kinds: tuple[str, ...]) -> tuple[Fault, ...]:
     """What keeps an endpoint from being told anything; whether its address is let through is seen when it is called."""
     faults: list[Fault] = []
-    try:
-        parts = urlsplit(url)
-        has_place = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        has_user = parts.username is not None or parts.password is not None
-    except ValueError:
-        has_place, has_user = False, False
-    if not has_place or len(url) > MOST_CHARACTERS or not url.isprintable():
+    parts = web_address(url)
+    if parts is None:
         faults.append(Fault("/url", "Give a URL that begins with https:// or http://, of at most 2,000 characters."))
-    elif has_user:
+    elif parts.username is not None or parts.password is not None:
         faults.append(Fault("/url", "The URL holds a user or password; leave them out: messages are signed."))
     if not kinds:
         faults.append(Fault("/kinds", f"Name at least one kind: {', '.join(WebhookKind)}."))

@@ -14,6 +14,7 @@ from folkmoot.domain.definitions import ChatMode, Participant, ResolvedInteracti
 from folkmoot.domain.model_calls import OfferedTool
 from folkmoot.domain.pending import PERSON
 from folkmoot.domain.schema_documents import REFERENCES, SchemaDocument
+from folkmoot.domain.tool_names import READ_RESULT_TOOL
 
 PASS = "pass"
 CALL_VOTE = "call_vote"
@@ -48,7 +49,7 @@ ANSWER = (
 
 _COUNT = {"type": "integer", "minimum": 0}
 READ_RESULT = Tool(
-    name="read_tool_result",
+    name=READ_RESULT_TOOL,
     description="Read on in a tool's result that was too large to be shown whole. `id` stands where it was cut; offset and length count characters.",
     parameters={
         "type": "object",

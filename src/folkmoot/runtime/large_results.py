@@ -13,6 +13,7 @@ from uuid import UUID
 from folkmoot.domain.calls import CallResult, ResultTarget, Tool
 from folkmoot.domain.json_text import visible
 from folkmoot.domain.runs import Claim
+from folkmoot.domain.tool_names import READ_RESULT_TOOL
 from folkmoot.kernel import fault_points
 from folkmoot.runtime.workshop import Workshop
 from folkmoot.store import contents
@@ -34,7 +35,7 @@ async def kept(workshop: Workshop, claim: Claim, result: CallResult, *, tool: To
         await contents.put(writer, claim.tenant_id, run_id=claim.run_id, content_id=content_id, text=text)
     fault_points.reach("after_content")
     cut = len(text) - _HEAD - _TAIL
-    note = f"[{cut:,} of {len(text):,} characters are not shown. Read on with read_tool_result, id {content_id}, offset {_HEAD}.]"
+    note = f"[{cut:,} of {len(text):,} characters are not shown. Read on with {READ_RESULT_TOOL}, id {content_id}, offset {_HEAD}.]"
     shown = f"{text[:_HEAD]}\n{note}\n{text[-_TAIL:]}"
     return replace(result, text=shown, content_id=content_id, size=size)
 

@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from folkmoot.domain.calls import Tool
-from folkmoot.domain.checking import PROTOCOL_TOOLS, faults_of_inputs, faults_of_names, later_fields, operations_of
+from folkmoot.domain.checking import faults_of_inputs, faults_of_names, later_fields, operations_of
 from folkmoot.domain.definitions import (
     DEFAULT_TOOL_LOOPS,
     AgentBinding,
@@ -32,6 +32,7 @@ from folkmoot.domain.participant_checks import faults_of_participant
 from folkmoot.domain.prompts import fill
 from folkmoot.domain.schema_documents import step
 from folkmoot.domain.schemas import check_schema
+from folkmoot.domain.tool_names import PROTOCOL_TOOLS
 from folkmoot.kernel.errors import BadInput, Fault
 from folkmoot.services import references
 from folkmoot.services.tooling import Tooling

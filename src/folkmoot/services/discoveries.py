@@ -20,7 +20,7 @@ from folkmoot.domain.connectors import (
     Refreshed,
 )
 from folkmoot.domain.operation_changes import first_version, next_version
-from folkmoot.domain.operations import Discovered, Stdio
+from folkmoot.domain.operations import Discovered, Stdio, header_value
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import ConnectorFault
 from folkmoot.kernel.ids import NewId
@@ -83,7 +83,7 @@ async def _headers(
         if isinstance(found, str) or found.definition_id is None:
             raise ConnectorFault(f"The header '{header.header_name}' cannot be sent. {found}")
         text = (await reach.open_secret(caller.tenant_id, found.definition_id)).reveal()
-        made[header.header_name] = f"{header.scheme} {text}" if header.scheme else text
+        made[header.header_name] = header_value(header.scheme, text)
     return made
 
 

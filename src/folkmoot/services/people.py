@@ -11,19 +11,18 @@ from uuid import UUID
 
 from folkmoot.domain.definitions import ResolvedInteraction
 from folkmoot.domain.items import ORCHESTRATOR, Author, AuthorKind
-from folkmoot.domain.participant_names import RESERVED, name_key
+from folkmoot.domain.participant_names import name_key
+from folkmoot.domain.pending import PERSON
 from folkmoot.domain.tenancy import Caller
 from folkmoot.store.audit import API, COMMAND
 
 Tell = Callable[[dict[str, Any]], None]
 
-_PERSON = RESERVED[0]
-
 
 def author_of(caller: Caller, resolved: ResolvedInteraction) -> Author:
     """A person whose name a participant bears, or looks like bearing, speaks as the reserved `Human`."""
     taken = {name_key(participant.name) for participant in resolved.participants} | {name_key(ORCHESTRATOR.name)}
-    name = _PERSON if name_key(caller.user_name) in taken else caller.user_name
+    name = PERSON if name_key(caller.user_name) in taken else caller.user_name
     return Author(AuthorKind.HUMAN, name, caller.user_id)
 
 

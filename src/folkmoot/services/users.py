@@ -10,6 +10,7 @@ import unicodedata
 from uuid import UUID
 
 from folkmoot.domain.rights import RIGHTS, Right, Role, is_above
+from folkmoot.domain.shown_text import HIDDEN_CATEGORIES
 from folkmoot.domain.tenancy import Caller, User
 from folkmoot.kernel.errors import BadInput, Conflict, Fault, NotFound, NotPermitted
 from folkmoot.kernel.ids import NewId
@@ -17,7 +18,6 @@ from folkmoot.store import audit, users
 from folkmoot.store.database import Database, Writer
 
 _MAX_NAME_CHARACTERS = 200
-_UNFIT = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 async def add(database: Database, caller: Caller, *, name: str, role: Role, new_id: NewId) -> User:
@@ -116,7 +116,7 @@ def _fault_of_name(name: str) -> Fault | None:
     if not 1 <= len(name.strip()) <= len(name) <= _MAX_NAME_CHARACTERS or name != name.strip():
         message = f"A user's name has 1 to {_MAX_NAME_CHARACTERS} characters and no blank at its ends; give it one."
         return Fault("/name", message)
-    if any(unicodedata.category(character) in _UNFIT for character in name):
+    if any(unicodedata.category(character) in HIDDEN_CATEGORIES for character in name):
         return Fault("/name", "A user's name holds no invisible or control characters; leave them out.")
     return None
 

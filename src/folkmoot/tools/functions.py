@@ -23,9 +23,9 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from folkmoot.domain.calls import CallResult, Tool
-from folkmoot.domain.checking import PROTOCOL_TOOLS
 from folkmoot.domain.operations import ApprovalMode
 from folkmoot.domain.schemas import parse_arguments, visible
+from folkmoot.domain.tool_names import PROTOCOL_TOOLS
 from folkmoot.kernel.errors import NotFound
 from folkmoot.tools.results import TooLarge, Unwritable, failure_text, text_of
 from folkmoot.tools.signatures import CallContext, Signature, UnfitArguments, UnfitFunction, signature_of
@@ -70,8 +70,7 @@ def function_tool(
         raise ValueError("limit_seconds must be a number of seconds above 0.")
     if limit_bytes < 1:
         raise ValueError("limit_bytes must be a number of bytes of at least 1.")
-    mode = ApprovalMode(approval_mode)
-    is_gated = mode is ApprovalMode.ALWAYS or (mode is ApprovalMode.DESTRUCTIVE and not is_read_only)
+    is_gated = ApprovalMode(approval_mode).gates(is_destructive=not is_read_only)
     traits = _Traits(is_idempotent, is_read_only, is_terminal, limit_seconds, limit_bytes, is_gated)
 
     def mark(function: _F) -> _F:
