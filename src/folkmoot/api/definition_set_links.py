@@ -12,6 +12,7 @@ from folkmoot.domain.definitions import AgentBinding, AgentVersion, DefinitionKi
 from folkmoot.domain.participant_checks import faults_of_participant
 from folkmoot.kernel.errors import Fault
 from folkmoot.services.apply import Document
+from folkmoot.services.operation_links import CONNECTORS
 from folkmoot.services.references import NOUNS
 
 Known = dict[tuple[DefinitionKind, str, str], Document]
@@ -42,11 +43,10 @@ def _connector_faults(
     pointer: str, holder: AgentVersion | AgentBinding | RoundRobinVersion, document: Document, known: Known
 ) -> Iterator[Fault]:
     """Connectors that the set does not have. Which operations they have is known to their servers alone."""
-    for place, bound in operations_of(holder, pointer):
-        is_mcp = "/externalOperationsMcp/" in place
-        kind = DefinitionKind.MCP_CONNECTOR if is_mcp else DefinitionKind.OPEN_API_CONNECTOR
-        if bound.connector is not None and _missing(kind, bound.connector, document, known):
-            yield _no_such(f"{place}/connector", kind, bound.connector, document)
+    for kind in CONNECTORS:
+        for place, bound in operations_of(holder, pointer, kind=kind):
+            if bound.connector is not None and _missing(kind, bound.connector, document, known):
+                yield _no_such(f"{place}/connector", kind, bound.connector, document)
 
 
 def _found(kind: DefinitionKind, link: Reference, document: Document, known: Known) -> Document | None:

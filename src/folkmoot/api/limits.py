@@ -45,9 +45,8 @@ class BodyLimit:
             message = await receive()
             taken += len(message.get("body", b""))
             if taken > bound:
-                raise HTTPException(
-                    413, _refusal(bound)
-                )  # the one kind that a route's reading of its body lets through
+                # The one kind of error that a route's reading of its body lets through.
+                raise HTTPException(413, _refusal(bound))
             return message
 
         await self._app(scope, counted, send)

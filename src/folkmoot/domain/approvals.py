@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from folkmoot.domain.bindings import final_arguments
@@ -16,12 +17,18 @@ from folkmoot.domain.operations import Http, OperationTarget
 from folkmoot.domain.schemas import canonical, parse_arguments
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FinalCall:
-    """A call as it is sent: `arguments` with bound values in their places; `hash` binds an approval and a call's record to it."""
+    """A call as it is sent: `arguments` with bound values in their places."""
 
+    tool: Tool
     arguments: dict[str, Any]
-    hash: bytes
+
+    @cached_property
+    def hash(self) -> bytes:
+        """What binds an approval and a call's record to it."""
+        identity = canonical([self.tool.name, *_operation(self.tool), self.arguments])
+        return hashlib.sha256(identity.encode("utf-8", "surrogatepass")).digest()
 
     @property
     def arguments_json(self) -> str:
@@ -34,8 +41,7 @@ def final_call(tool: Tool, arguments_json: str) -> FinalCall:
     arguments: dict[str, Any] = parsed if isinstance(parsed, dict) else {}
     if isinstance(tool.target, OperationTarget):
         arguments = final_arguments(tool.target, arguments)
-    identity = canonical([tool.name, *_operation(tool), arguments])
-    return FinalCall(arguments, hashlib.sha256(identity.encode("utf-8", "surrogatepass")).digest())
+    return FinalCall(tool, arguments)
 
 
 def server_of(target: OperationTarget) -> str:

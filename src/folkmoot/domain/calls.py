@@ -1,6 +1,7 @@
 """Tool calls that leave the process: what is asked, how far it got, what came of it.
 
-A call is recorded as begun before it is sent. Deliberately absent: how a call is made (`tools`), and protocol tools, which touch nothing outside.
+A call is recorded as begun before it is sent. Deliberately absent: how a call is made (`tools`), and protocol tools, which touch
+nothing outside.
 """
 
 from __future__ import annotations

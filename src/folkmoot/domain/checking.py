@@ -16,6 +16,7 @@ from folkmoot.domain.definitions import (
     AgentBinding,
     AgentVersion,
     ChatMode,
+    DefinitionKind,
     PromptInput,
     Reference,
     RoundRobinVersion,
@@ -74,13 +75,25 @@ def faults_of_agent(version: AgentVersion) -> tuple[Fault, ...]:
 
 Bindings = list[tuple[str, OperationBinding]]
 
+BINDING_FIELDS = {
+    DefinitionKind.MCP_CONNECTOR: "externalOperationsMcp",
+    DefinitionKind.OPEN_API_CONNECTOR: "externalOperationsOpenApi",
+}
 
-def operations_of(version: AgentVersion | AgentBinding | RoundRobinVersion, pointer: str = "") -> Bindings:
-    """The bindings of its own, each with its JSON pointer; `pointer` is that of the whole."""
-    mcp, open_api = version.external_operations_mcp, version.external_operations_open_api
+
+def operations_of(
+    version: AgentVersion | AgentBinding | RoundRobinVersion, pointer: str = "", *, kind: DefinitionKind | None = None
+) -> Bindings:
+    """The bindings of its own, each with its JSON pointer; `pointer` is that of the whole. `kind`: of connectors; null: both."""
+    bound = {
+        DefinitionKind.MCP_CONNECTOR: version.external_operations_mcp,
+        DefinitionKind.OPEN_API_CONNECTOR: version.external_operations_open_api,
+    }
     return [
-        *((f"{pointer}/externalOperationsMcp/{index}", binding) for index, binding in enumerate(mcp)),
-        *((f"{pointer}/externalOperationsOpenApi/{index}", binding) for index, binding in enumerate(open_api)),
+        (f"{pointer}/{BINDING_FIELDS[each]}/{index}", binding)
+        for each, bindings in bound.items()
+        if kind in (None, each)
+        for index, binding in enumerate(bindings)
     ]
 
 

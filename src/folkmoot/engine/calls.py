@@ -55,9 +55,8 @@ def _in_order(
     """The call whose turn it is in the reply's order: made, refused, or asked a person about."""
     fact = facts.calls.get(open_call.call.call_id)
     has_begun = fact is not None and fact.state is CallState.BEGUN
-    if (
-        not tool.is_gated or has_begun
-    ):  # one that had begun was approved then; it is made again only if it may be repeated
+    # One that had begun was approved then; it is made again only if it may be repeated.
+    if not tool.is_gated or has_begun:
         return _run(open_call, tool, turn)
     decision = facts.decisions.get(open_call.call.call_id)
     if decision is None:
@@ -88,9 +87,7 @@ def _refused(open_call: OpenCall, turn: Turn, reason: str, *, decision: Decision
     text = f"This call was not made: {reason}."
     if not decision.is_approved:
         text = f"{decision.by} rejected this call, and it was not made. Reason: {reason}"
-    size = len(text.encode("utf-8", "surrogatepass"))
-    body = items.ToolResult(open_call.call.call_id, text, True, size, rejection_reason=reason)
-    return Item(new_id(), ORCHESTRATOR, body, None, turn.turn_id, open_call.model_call_id)
+    return result_item(open_call, turn.turn_id, text, is_error=True, new_id=new_id, rejection_reason=reason)
 
 
 def _gate(seating: Seating, turn: Turn, open_call: OpenCall, tool: Tool) -> Wait:
@@ -147,8 +144,10 @@ def result_item(
     is_error: bool,
     new_id: NewId,
     detail: items.Detail | None = None,
+    rejection_reason: str | None = None,
 ) -> Item:
-    body = items.ToolResult(open_call.call.call_id, text, is_error, len(text.encode("utf-8", "surrogatepass")))
+    size = len(text.encode("utf-8", "surrogatepass"))
+    body = items.ToolResult(open_call.call.call_id, text, is_error, size, rejection_reason=rejection_reason)
     return Item(new_id(), ORCHESTRATOR, body, detail, turn_id, open_call.model_call_id)
 
 

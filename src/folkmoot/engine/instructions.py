@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from folkmoot.domain.calls import Tool
 from folkmoot.domain.definitions import (
     ChatMode,
     HumanSettings,
@@ -13,7 +12,7 @@ from folkmoot.domain.definitions import (
 )
 from folkmoot.domain.items import Outcome, Tally
 from folkmoot.domain.pending import PERSON
-from folkmoot.engine.tools_offered import is_person_asked
+from folkmoot.engine.tools_offered import is_person_asked, own_tools
 
 _NEEDED = {Rule.MAJORITY: "more than half of all participants", Rule.UNANIMOUS: "all participants"}
 
@@ -25,7 +24,7 @@ def system_prompt(definition: ResolvedInteraction, participant: Participant) -> 
         parts.append(_default(definition, participant))
     parts += definition.system_prompts
     parts += participant.prompts
-    parts += [f"{tool.name}: {tool.guidance}" for tool in _tools(definition, participant) if tool.guidance]
+    parts += [f"{tool.name}: {tool.guidance}" for tool in own_tools(definition, participant) if tool.guidance]
     return "\n\n".join(part for part in parts if part.strip())
 
 
@@ -50,8 +49,9 @@ def _default(definition: ResolvedInteraction, participant: Participant) -> str:
             f"When you see an answer that most would support, call propose_solution; it is accepted by {_NEEDED[definition.solution_rule]}."
         )
     if definition.human_settings is not None:
-        lines += _people(definition.human_settings, can_ask=definition.is_direct_questioning_allowed)
-    tools = _tools(definition, participant)
+        can_ask = definition.is_direct_questioning_allowed and is_person_asked(definition)
+        lines += _people(definition.human_settings, can_ask=can_ask)
+    tools = own_tools(definition, participant)
     if tools:
         lines.append(f"Your other tools: {', '.join(tool.name for tool in tools)}.")
     gated = [tool.name for tool in tools if tool.is_gated]
@@ -60,10 +60,6 @@ def _default(definition: ResolvedInteraction, participant: Participant) -> str:
     if definition.maximum_rounds is not None:
         lines.append(f"The conversation ends after {_counted(definition.maximum_rounds, 'round')}.")
     return "\n".join(lines)
-
-
-def _tools(definition: ResolvedInteraction, participant: Participant) -> list[Tool]:
-    return [tool for tool in participant.tools if tool.name not in definition.disabled_tools]
 
 
 _CHAT = {
@@ -76,7 +72,7 @@ _CHAT = {
 def _people(settings: HumanSettings, *, can_ask: bool) -> list[str]:
     """What the participants are told of people."""
     lines = [_CHAT[settings.chat_mode]] if settings.chat_mode in _CHAT else []
-    if can_ask and settings.chat_mode in (ChatMode.EVERY_ROUND, ChatMode.ON_QUESTION):
+    if can_ask:
         lines.append(f"To ask the person something, call ask with {PERSON} as the participant.")
     votes = {"topics": settings.include_in_votes, "proposed answers": settings.include_in_solutions}
     counted = [what for what, included in votes.items() if included]

@@ -194,9 +194,8 @@ def _argument_fault(seating: Seating, participant: str, tool: OfferedTool, argum
         return f"The arguments of {tool.name} do not parse: {arguments}"
     known = seating.tools[participant].get(tool.name)
     if known is not None and isinstance(known.target, OperationTarget):
-        arguments = without_bound(
-            known.target, arguments
-        )  # what a model sends for a bound one is dropped, not held against it
+        # What a model sends for a bound one is dropped, not held against it.
+        arguments = without_bound(known.target, arguments)
     faults = seating.validator(participant, tool).faults(arguments)
     return (
         f"The arguments of {tool.name} do not fit its schema: {joined(faults)} Call it again with arguments that do."
@@ -216,7 +215,8 @@ def _leaving(seating: Seating, turn: Turn, calls: _Sorted, *, model_call_id: UUI
 
 
 def refused(
-    seating: Seating, turn: Turn, call: ReplyCall | items.ProtocolCall, fault: str, *, model_call_id: UUID | None, new_id: NewId, invalid_solution: bool = False
+    seating: Seating, turn: Turn, call: ReplyCall | items.ProtocolCall, fault: str, *, model_call_id: UUID | None, new_id: NewId,
+    invalid_solution: bool = False,
 ) -> list[Item]:  # fmt: skip
     """A call that was not done, with the reason as its result; it costs no call."""
     call_id = str(new_id())

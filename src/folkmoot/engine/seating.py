@@ -34,8 +34,8 @@ class Seating:
             compile_schema(definition.solution_schema) if definition.solution_schema else None
         )
         self.people = definition.human_settings
-        self.is_person_seated = self.people is not None and self.people.chat_mode is ChatMode.EVERY_ROUND
-        self.seats = (*self.names, PERSON) if self.is_person_seated else self.names
+        is_person_seated = self.people is not None and self.people.chat_mode is ChatMode.EVERY_ROUND
+        self.seats = (*self.names, PERSON) if is_person_seated else self.names
         self.tools: dict[str, dict[str, Tool]] = {
             p.name: tools_offered.usable(definition, p) for p in definition.participants
         }

@@ -67,10 +67,17 @@ READ_RESULT = Tool(
 )
 
 
+def own_tools(definition: ResolvedInteraction, participant: Participant) -> list[Tool]:
+    """What of a participant's tools this run leaves it."""
+    return [tool for tool in participant.tools if tool.name not in definition.disabled_tools]
+
+
 def usable(definition: ResolvedInteraction, participant: Participant) -> dict[str, Tool]:
     """What a participant may call beyond the protocol in this run; whoever has tools may read on in their results."""
-    tools = (*participant.tools, READ_RESULT) if participant.tools else ()
-    return {tool.name: tool for tool in tools if tool.name not in definition.disabled_tools}
+    tools = {tool.name: tool for tool in own_tools(definition, participant)}
+    if participant.tools and READ_RESULT.name not in definition.disabled_tools:
+        tools[READ_RESULT.name] = READ_RESULT
+    return tools
 
 
 def for_turn(

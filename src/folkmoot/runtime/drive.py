@@ -36,7 +36,9 @@ class StepFault(Exception):
 
 
 class Drive:
-    """One claim of one run, until it ends, waits for a person, or is handed back. `nudge` makes it look at its signals; `drain` lets it go at the next step boundary.
+    """One claim of one run, until it ends, waits for a person, or is handed back.
+
+    `nudge` makes it look at its signals; `drain` lets it go at the next step boundary.
 
     `is_apart`: the run is a suspect in a process of its own; it is handed back after the first step that it came through.
     """
@@ -192,7 +194,8 @@ class Drive:
             ended += [self._transcript.lost_call(*asked, is_firm=False) for asked in self._asking.values()]
         append = Append(
             self.claim, self.signal_number, new, len(firm.items), _end(plan.end) if plan.end else None,
-            Pause(plan.wait.status, plan.wait.pending) if plan.wait else None, driver_errors=0 if new and self.driver_errors else None, model_calls_begun=plan.begun, model_calls_ended=ended,
+            Pause(plan.wait.status, plan.wait.pending) if plan.wait else None,
+            driver_errors=0 if new and self.driver_errors else None, model_calls_begun=plan.begun, model_calls_ended=ended,
         )  # fmt: skip
         if new:
             append.calls_asked, append.calls_ended = self._transcript.call_changes(new, len(firm.items))

@@ -32,7 +32,7 @@ async def kept(workshop: Workshop, claim: Claim, result: CallResult, *, tool: To
         return result
     content_id = workshop.new_id()
     async with workshop.database.writer() as writer:
-        await contents.put(writer, claim.tenant_id, run_id=claim.run_id, content_id=content_id, text=text)
+        await contents.put(writer, claim.tenant_id, run_id=claim.run_id, content_id=content_id, text=text, size=size)
     fault_points.reach("after_content")
     cut = len(text) - _HEAD - _TAIL
     note = f"[{cut:,} of {len(text):,} characters are not shown. Read on with {READ_RESULT_TOOL}, id {content_id}, offset {_HEAD}.]"
@@ -53,9 +53,8 @@ async def read(database: Database, arguments: dict[str, Any], *, tenant_id: UUID
         )
     if part is None:
         return CallResult(f"This run has no result with the id {content_id}.", is_error=True)
-    piece = part.text.encode()[:LARGEST_SHOWN].decode(
-        errors="ignore"
-    )  # what is read on is itself no larger than what is shown
+    # What is read on is itself no larger than what is shown.
+    piece = part.text.encode()[:LARGEST_SHOWN].decode(errors="ignore")
     left = part.characters - offset - len(piece)
     if left > 0:
         return CallResult(

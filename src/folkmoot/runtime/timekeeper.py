@@ -1,4 +1,7 @@
-"""The sweep: lost leases, poisonous runs, time limits, people who did not answer. Any worker can run it; an advisory lock lets one do so at a time."""
+"""The sweep: lost leases, poisonous runs, time limits, people who did not answer.
+
+Any worker can run it; an advisory lock lets one do so at a time.
+"""
 
 from __future__ import annotations
 

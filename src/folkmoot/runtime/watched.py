@@ -18,17 +18,12 @@ _PIECE = 500  # characters: under the limit of a notification, at twelve bytes f
 
 
 class Watched:
-    """`tell` sends to all processes; `expect` notes that a run is watched for the next WATCH_SECONDS."""
+    """`tell` sends to all processes, whoever watches; `expect` notes that a run is watched for the next WATCH_SECONDS."""
 
     def __init__(self, tell: Tell, *, gather_seconds: float = 0.1) -> None:
-        self._tell = tell
+        self.tell = tell
         self._gather_seconds = gather_seconds
         self._until: dict[UUID, float] = {}
-
-    @property
-    def tell(self) -> Tell:
-        """Sends to all processes, whoever watches."""
-        return self._tell
 
     def expect(self, run_id: UUID) -> None:
         self._until[run_id] = time.monotonic() + WATCH_SECONDS
@@ -41,11 +36,11 @@ class Watched:
 
     def appended(self, run_id: UUID, sequence: int) -> None:
         if self.is_watched(run_id):
-            self._tell({"to": "watchers", "run": str(run_id), "sequence": sequence})
+            self.tell({"to": "watchers", "run": str(run_id), "sequence": sequence})
 
     def paused(self, tenant_id: UUID, run_id: UUID, *, sequence: int) -> None:
         """A run waits for a person now: told whether it is watched or not, since it is news to whoever reads the inbox."""
-        self._tell({"to": "inbox", "tenant": str(tenant_id)})
+        self.tell({"to": "inbox", "tenant": str(tenant_id)})
         self.appended(run_id, sequence)
 
     def reply(self, run_id: UUID, *, model_call_id: UUID, step_key: str, participant: str, attempt: int) -> Reply:
@@ -73,7 +68,7 @@ class Reply:
         self._timer: asyncio.TimerHandle | None = None
         self.is_read = watched.is_watched(run_id)
         if self.is_read:
-            watched._tell({**head, "offset": 0, "text": ""})
+            watched.tell({**head, "offset": 0, "text": ""})
 
     def add(self, text: str) -> None:
         self._pieces.append(text)
@@ -89,5 +84,5 @@ class Reply:
         if self._watched.is_watched(self._run_id):
             for start in range(0, len(text), _PIECE):
                 piece = text[start : start + _PIECE]
-                self._watched._tell({**self._head, "offset": self._offset + start, "text": piece})
+                self._watched.tell({**self._head, "offset": self._offset + start, "text": piece})
         self._offset += len(text)

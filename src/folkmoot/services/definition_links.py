@@ -97,13 +97,9 @@ class Links:
 
     async def _with_operations(self, pointer: str, version: Holder) -> Holder:
         """An agent, a participant or an interaction with its bindings settled."""
-        mcp = [
-            await self._operation(f"{pointer}/externalOperationsMcp/{index}", _MCP, bound)
-            for index, bound in enumerate(version.external_operations_mcp)
-        ]
+        mcp = [await self._operation(at, _MCP, bound) for at, bound in operations_of(version, pointer, kind=_MCP)]
         open_api = [
-            await self._operation(f"{pointer}/externalOperationsOpenApi/{index}", _OPEN_API, bound)
-            for index, bound in enumerate(version.external_operations_open_api)
+            await self._operation(at, _OPEN_API, bound) for at, bound in operations_of(version, pointer, kind=_OPEN_API)
         ]
         return replace(version, external_operations_mcp=tuple(mcp), external_operations_open_api=tuple(open_api))
 

@@ -26,9 +26,8 @@ from folkmoot.store.pending import Key
 
 SHOWN = 10_000  # a feed shows the longest waiting so many, and the others as these are answered
 PAGE = 100
-_LATEST_COMMIT = timedelta(
-    seconds=60
-)  # what was written at a moment is seen by then: no statement of ours takes longer
+# What was written at a moment is seen by then: no statement of ours takes longer.
+_LATEST_COMMIT = timedelta(seconds=60)
 _REST_SECONDS = 0.25  # between two looks
 _RESTS_PER_LOOK = 5.0
 

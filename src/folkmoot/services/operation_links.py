@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 from uuid import UUID
 
+from folkmoot.domain.checking import BINDING_FIELDS
 from folkmoot.domain.connectors import Operation, StoredOperation
 from folkmoot.domain.definitions import Definition, DefinitionKind, Reference
 from folkmoot.domain.tool_bindings import BindingInput, OnOperation, OperationBinding, SecretInput
@@ -18,11 +19,7 @@ from folkmoot.services import references
 from folkmoot.store import definitions, operations
 from folkmoot.store.database import Reader
 
-CONNECTORS = (DefinitionKind.MCP_CONNECTOR, DefinitionKind.OPEN_API_CONNECTOR)
-_FIELDS = {
-    DefinitionKind.MCP_CONNECTOR: "externalOperationsMcp",
-    DefinitionKind.OPEN_API_CONNECTOR: "externalOperationsOpenApi",
-}
+CONNECTORS = tuple(BINDING_FIELDS)
 
 Link = TypeVar("Link", OperationBinding, SecretInput, BindingInput)
 
@@ -78,7 +75,7 @@ async def _by_id(
         if connector is not None:
             found = FoundOperation(operation, connector)
             if kind is not None and each is not kind:
-                return f"The {found.title} belongs under '{_FIELDS[each]}'."
+                return f"The {found.title} belongs under '{BINDING_FIELDS[each]}'."
             return found
     return f"The connector of the operation with the id {operation_id} was deleted. Take it out."
 

@@ -6,7 +6,7 @@ tools; and calls.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -14,6 +14,7 @@ from folkmoot.domain.argument_paths import is_required, path_of
 from folkmoot.domain.binding_checks import faults_beside, faults_of_targets
 from folkmoot.domain.bindings import Unfit, bound_schema, bound_value
 from folkmoot.domain.calls import Tool
+from folkmoot.domain.checking import operations_of
 from folkmoot.domain.definitions import (
     AgentBinding,
     AgentVersion,
@@ -86,12 +87,15 @@ class Tooling:
         definition = agent.definition
         own = _Place(definition.definition_id, definition.namespace)
         here = _Place(definition.definition_id, self._namespace)
-        tools = []
-        for place, holder in ((own, agent.body), (here, binding), (here, self._body)):
-            for kind, bound in _bindings(holder):
-                if bound.name not in self._disabled and (tool := await self._tool(kind, bound, place)) is not None:
-                    tools.append(tool)
-        return tuple(tools)
+        bindings = [
+            (place, kind, bound)
+            for place, holder in ((own, agent.body), (here, binding), (here, self._body))
+            for kind in operation_links.CONNECTORS
+            for _, bound in operations_of(holder, kind=kind)
+            if bound.name not in self._disabled
+        ]
+        tools = [await self._tool(kind, bound, place) for place, kind, bound in bindings]
+        return tuple(tool for tool in tools if tool is not None)
 
     async def _tool(self, kind: DefinitionKind, binding: OperationBinding, place: _Place) -> Tool | None:
         before = len(self.faults)
@@ -204,15 +208,6 @@ def _texts(body: RoundRobinVersion, given: Mapping[str, str]) -> dict[str, str]:
     texts = {item.name: "" for item in body.inputs_prompt}
     texts |= {item.name: item.default_value or "" for item in body.inputs_connector_binding}
     return {name: given.get(name, text) for name, text in texts.items()}
-
-
-def _bindings(
-    holder: AgentVersion | AgentBinding | RoundRobinVersion,
-) -> Iterator[tuple[DefinitionKind, OperationBinding]]:
-    for bound in holder.external_operations_mcp:
-        yield DefinitionKind.MCP_CONNECTOR, bound
-    for bound in holder.external_operations_open_api:
-        yield DefinitionKind.OPEN_API_CONNECTOR, bound
 
 
 def _tightened(version: OperationVersion, binding: OperationBinding) -> OperationVersion:

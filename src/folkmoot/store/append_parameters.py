@@ -77,7 +77,8 @@ def _add_calls(made: list[list[Any]], ord_: int, a: Append) -> None:
     # a call's own id is its idempotency key: the same at every attempt, never shared by two calls
     asked = [
         (
-            ord_, call.call_id, call.model_call_id, safe(call.operation), call.operation_version, call.arguments_hash, str(call.call_id), call.closed_as,
+            ord_, call.call_id, call.model_call_id, safe(call.operation), call.operation_version, call.arguments_hash,
+            str(call.call_id), call.closed_as,
         )
         for call in a.calls_asked
     ]  # fmt: skip

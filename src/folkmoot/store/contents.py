@@ -23,10 +23,10 @@ class Part:
     characters: int
 
 
-async def put(writer: Writer, tenant_id: UUID, *, run_id: UUID, content_id: UUID, text: str) -> None:
-    """Keep `text`, which was made safe; written in the caller's transaction."""
+async def put(writer: Writer, tenant_id: UUID, *, run_id: UUID, content_id: UUID, text: str, size: int) -> None:
+    """Keep `text`, which was made safe and has `size` bytes in UTF-8; written in the caller's transaction."""
     await _sql.insert_content(
-        writer.connection, tenant_id=tenant_id, run_id=run_id, content_id=content_id, size=len(text.encode()), characters=len(text)
+        writer.connection, tenant_id=tenant_id, run_id=run_id, content_id=content_id, size=size, characters=len(text)
     )  # fmt: skip
     pieces = [text[start : start + _PIECE] for start in range(0, len(text), _PIECE)]
     await _sql.insert_chunks(

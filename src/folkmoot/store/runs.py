@@ -29,7 +29,8 @@ async def insert(
     await _sql.insert_run(
         writer.connection, tenant_id=tenant_id, run_id=run_id, namespace_id=namespace_id, definition_id=resolved.interaction_id,
         definition_version=resolved.interaction_version, created_by=created_by, state_version=STATE_VERSION,
-        duration_auto_termination=resolved.duration_auto_termination, duration_human_timeout=resolved.duration_human_timeout, response_json_schema=response_json_schema and safe(response_json_schema),
+        duration_auto_termination=resolved.duration_auto_termination, duration_human_timeout=resolved.duration_human_timeout,
+        response_json_schema=response_json_schema and safe(response_json_schema),
         tags=[safe(tag) for tag in tags], search=safe(words[:_SEARCHED_CHARACTERS]), priority=priority,
     )  # fmt: skip
     await _sql.insert_resolved(writer.connection, tenant_id=tenant_id, run_id=run_id, body=RESOLVED.write(resolved))
