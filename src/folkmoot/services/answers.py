@@ -31,7 +31,7 @@ from folkmoot.kernel.errors import (
     WaitingForApproval,
 )
 from folkmoot.kernel.ids import NewId
-from folkmoot.services.people import Tell, author_of, channel_of, tell_of_answer
+from folkmoot.services.people import Tell, author_of, tell_of_answer
 from folkmoot.store import audit, pending, runs
 from folkmoot.store.codecs import safe_json
 from folkmoot.store.database import Database, Writer
@@ -163,7 +163,7 @@ async def _settle(
         given.content,
         caller.user_id,
         caller.user_name,
-        channel_of(caller),
+        audit.channel_of(caller),
         item,
     )
     settled = await pending.settle(writer, caller.tenant_id, run_id=run_id, answer=counted)

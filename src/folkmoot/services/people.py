@@ -14,7 +14,6 @@ from folkmoot.domain.items import ORCHESTRATOR, Author, AuthorKind
 from folkmoot.domain.participant_names import name_key
 from folkmoot.domain.pending import PERSON
 from folkmoot.domain.tenancy import Caller
-from folkmoot.store.audit import API, COMMAND
 
 Tell = Callable[[dict[str, Any]], None]
 
@@ -24,11 +23,6 @@ def author_of(caller: Caller, resolved: ResolvedInteraction) -> Author:
     taken = {name_key(participant.name) for participant in resolved.participants} | {name_key(ORCHESTRATOR.name)}
     name = PERSON if name_key(caller.user_name) in taken else caller.user_name
     return Author(AuthorKind.HUMAN, name, caller.user_id)
-
-
-def channel_of(caller: Caller) -> str:
-    """The way it came in, as the audit log has it."""
-    return API if caller.key_id is not None else COMMAND
 
 
 def tell_of_answer(tell: Tell, tenant_id: UUID, *, run_id: UUID, sequence: int | None) -> None:

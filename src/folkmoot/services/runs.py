@@ -15,7 +15,7 @@ from folkmoot.domain.run_status import FINAL, RunStatus
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import BadInput, Conflict, Fault, NotFound, RunEnded
 from folkmoot.kernel.ids import NewId
-from folkmoot.services.people import Tell, author_of, channel_of, tell_of_answer
+from folkmoot.services.people import Tell, author_of, tell_of_answer
 from folkmoot.store import audit, conversations, pending, run_lists, runs, tenancy
 from folkmoot.store.conversations import ModelCallRecord
 from folkmoot.store.database import Database, Reader, Writer
@@ -101,7 +101,7 @@ async def request_stop(database: Database, caller: Caller, *, run_id: UUID, tell
 
     Raises NotFound, RunEnded.
     """
-    channel = channel_of(caller)
+    channel = audit.channel_of(caller)
     async with database.writer() as writer:
         status = await runs.request_stop(writer, caller.tenant_id, run_id=run_id, stopped_by=caller.user_name)
         if status is None:
@@ -175,7 +175,7 @@ async def _take_turn(
             {"message": message},
             caller.user_id,
             caller.user_name,
-            channel_of(caller),
+            audit.channel_of(caller),
             item,
         )
         settled = await pending.settle(writer, caller.tenant_id, run_id=run_id, answer=answer)

@@ -15,17 +15,20 @@ from folkmoot.store.codecs import json_text, json_value, safe
 from folkmoot.store.database import Reader, Writer, queries
 
 _sql: Any = queries("audit")
-API = "api"
-COMMAND = "command"
+
+
+def channel_of(caller: Caller) -> str:
+    """The way something came in: 'api' where a key was used, else 'command'."""
+    return "api" if caller.key_id is not None else "command"
 
 
 async def note(
     writer: Writer, caller: Caller, *, action: str, subject_kind: str, subject_id: UUID | None = None,
-    detail: Mapping[str, Any] | None = None, channel: str | None = None,
+    detail: Mapping[str, Any] | None = None,
 ) -> None:  # fmt: skip
     """Write down that `caller` did `action` ('run.started') to a subject ('run', its id), in the caller's open transaction.
 
-    `detail`: a small JSON object, such as names; never a secret's value. `channel` null: 'api' where a key was used, else 'command'.
+    `detail`: a small JSON object, such as names; never a secret's value.
     """
     await _sql.insert_entry(
         writer.connection,
@@ -33,7 +36,7 @@ async def note(
         user_id=caller.user_id,
         user_name=safe(caller.user_name),
         key_id=caller.key_id,
-        channel=channel or (API if caller.key_id is not None else COMMAND),
+        channel=channel_of(caller),
         action=action,
         subject_kind=subject_kind,
         subject_id=subject_id,

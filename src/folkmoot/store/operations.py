@@ -132,8 +132,8 @@ async def version(reader: Reader, tenant_id: UUID, *, operation: Operation, numb
 
 async def latest_enabled(reader: Reader, tenant_id: UUID, *, operation: Operation) -> StoredOperation | None:
     """What bindings without a version take; null if every version is disabled."""
-    number = await _sql.latest_enabled(reader.connection, tenant_id=tenant_id, operation_id=operation.operation_id)
-    return await version(reader, tenant_id, operation=operation, number=number) if number is not None else None
+    row = await _sql.latest_enabled(reader.connection, tenant_id=tenant_id, operation_id=operation.operation_id)
+    return _stored(operation, row) if row is not None else None
 
 
 async def versions(

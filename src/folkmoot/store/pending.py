@@ -96,7 +96,7 @@ async def settle(
     stored = None
     if item is not None:
         stored = await _insert_item(writer, tenant_id, run_id=run_id, sequence=row["last_sequence"], item=item)
-    return _found(row).entry, stored
+    return read_entry(row), stored
 
 
 async def _insert_item(writer: Writer, tenant_id: UUID, *, run_id: UUID, sequence: int, item: Item) -> StoredItem:
@@ -148,8 +148,8 @@ def parameters(tenant_id: UUID, wanted: InboxFilter, after: InboxCursor | None, 
 
 
 async def entry(reader: Reader, tenant_id: UUID, *, run_id: UUID, pending_id: UUID) -> InboxEntry | None:
-    row = await _sql.entry(reader.connection, tenant_id=tenant_id, run_id=run_id, pending_id=pending_id)
-    return _entry(row) if row is not None else None
+    found = await entries(reader, tenant_id, keys=[(run_id, pending_id)])
+    return found[0] if found else None
 
 
 async def counts(reader: Reader, tenant_id: UUID) -> dict[PendingKind, int]:

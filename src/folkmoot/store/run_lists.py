@@ -57,8 +57,8 @@ class RunCursor:
 
 
 async def get(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> RunView | None:
-    row = await _sql.view(reader.connection, tenant_id=tenant_id, run_id=run_id)
-    return _view(row) if row is not None else None
+    found = await _views(reader, tenant_id, [run_id])
+    return found[0] if found else None
 
 
 async def page(
@@ -70,7 +70,11 @@ async def page(
         await reader.plan_anew()
         async with reader.outside_the_wall() if is_found_outside(wanted) else nullcontext():
             ids = [row["run_id"] async for row in _sql.page_ids(reader.connection, **values)]
-        return [_view(row) async for row in _sql.views(reader.connection, tenant_id=tenant_id, run_ids=ids)]
+        return await _views(reader, tenant_id, ids)
+
+
+async def _views(reader: Reader, tenant_id: UUID, run_ids: list[UUID]) -> list[RunView]:
+    return [_view(row) async for row in _sql.views(reader.connection, tenant_id=tenant_id, run_ids=run_ids)]
 
 
 def is_found_outside(wanted: RunFilter) -> bool:

@@ -52,9 +52,12 @@ join external_operation o on o.tenant_id = v.tenant_id and o.operation_id = v.op
 join external_operation_version l on l.tenant_id = o.tenant_id and l.operation_id = o.operation_id and l.number = o.latest_version
 where v.tenant_id = :tenant_id and v.operation_id = :operation_id and v.number = :number;
 
--- name: latest_enabled$
-select number from external_operation_version
-where tenant_id = :tenant_id and operation_id = :operation_id and not is_disabled order by number desc limit 1;
+-- name: latest_enabled^
+select v.body, v.is_disabled, v.created_at, v.body->'descriptor' = l.body->'descriptor' as is_current
+from external_operation_version v
+join external_operation o on o.tenant_id = v.tenant_id and o.operation_id = v.operation_id
+join external_operation_version l on l.tenant_id = o.tenant_id and l.operation_id = o.operation_id and l.number = o.latest_version
+where v.tenant_id = :tenant_id and v.operation_id = :operation_id and not v.is_disabled order by v.number desc limit 1;
 
 -- name: versions
 select v.body, v.is_disabled, v.created_at, v.body->'descriptor' = l.body->'descriptor' as is_current

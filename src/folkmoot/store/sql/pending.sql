@@ -45,7 +45,7 @@ o as (
     from a cross join t join webhook w on w.tenant_id = a.tenant_id
     where w.disabled_at is null and 'approval.decided' = any(w.kinds)
     for key share of w) -- one that is being deleted is waited for, and told nothing
-select a.*, false as is_due, p.last_sequence from a cross join p;
+select a.*, p.last_sequence from a cross join p;
 
 -- name: insert_item^
 insert into item (tenant_id, run_id, sequence, created_at, item_id, kind, author_kind, author_name, author_id, thread_id, turn_id, body, detail)
@@ -88,14 +88,6 @@ where tenant_id = :tenant_id
     and (:after_date::timestamptz is null or (asked_at, pending_id) < (:after_date::timestamptz, :after_id::uuid))
 order by asked_at desc, pending_id desc limit :limit::bigint;
 
--- name: entry^
-select w.*, false as is_due, d.name as interaction_name, n.name as namespace_name
-from pending w
-join process p on p.tenant_id = w.tenant_id and p.run_id = w.run_id
-join definition d on d.tenant_id = p.tenant_id and d.definition_id = p.definition_id
-join namespace n on n.tenant_id = p.tenant_id and n.namespace_id = p.namespace_id
-where w.tenant_id = :tenant_id and w.run_id = :run_id and w.pending_id = :pending_id;
-
 -- name: counts
 select kind, count(*) from pending where tenant_id = :tenant_id and outcome is null group by kind;
 
@@ -109,7 +101,7 @@ select folkmoot_now();
 
 -- name: entries
 -- The rows of these keys.
-select w.*, false as is_due, d.name as interaction_name, n.name as namespace_name
+select w.*, d.name as interaction_name, n.name as namespace_name
 from unnest(:run_ids::uuid[], :pending_ids::uuid[]) as k(run_id, pending_id)
 join pending w on w.tenant_id = :tenant_id and w.run_id = k.run_id and w.pending_id = k.pending_id
 join process p on p.tenant_id = w.tenant_id and p.run_id = w.run_id
@@ -119,7 +111,7 @@ order by w.asked_at, w.pending_id;
 
 -- name: settled_since
 -- What was closed after a moment, for a feed that goes on from there.
-select w.*, false as is_due, d.name as interaction_name, n.name as namespace_name
+select w.*, d.name as interaction_name, n.name as namespace_name
 from (
     select * from pending where tenant_id = :tenant_id and outcome is not null
         and (answered_at, pending_id) > (:since::timestamptz, :after_id::uuid)

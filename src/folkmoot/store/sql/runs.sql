@@ -99,19 +99,6 @@ where p.tenant_id = :tenant_id and p.run_id = :run_id;
 select signal_number, stopped_by, last_sequence, folkmoot_now() as now from process
 where tenant_id = :tenant_id and run_id = :run_id and claim_number = :number and claim_id = :claim_id;
 
--- name: counts_by_status
-select status, count(*) from process where tenant_id = :tenant_id group by status;
-
--- name: view^
--- A run with what its resolved definition tells of it, and what it waits for.
-select p.*, w.pinged_at as worker_pinged_at, folkmoot_now() as now, r.body -> 'inputs' as inputs, r.body -> 'disabled_tools' as disabled_tools,
-    x.pending_id as x_pending_id, x.kind as x_kind, x.asked_at as x_asked_at, x.expires_at as x_expires_at, x.card as x_card,
-    x.binding_hash as x_binding_hash, x.outcome as x_outcome, x.answer as x_answer, x.answered_at as x_answered_at,
-    x.answered_by as x_answered_by, x.answered_by_name as x_answered_by_name, x.channel as x_channel
-from process p left join worker w using (worker_id) left join resolved_definition r on r.tenant_id = p.tenant_id and r.run_id = p.run_id
-    left join pending x on x.tenant_id = p.tenant_id and x.run_id = p.run_id and x.pending_id = p.pending_id
-where p.tenant_id = :tenant_id and p.run_id = :run_id;
-
 -- name: page_ids
 -- Runs, the newest first; each filter may be null. It is planned anew for the values at hand (see run_lists), so that a filter
 -- that is null is gone, and the others choose their index by how many rows they leave.
@@ -130,7 +117,7 @@ where tenant_id = :tenant_id
 order by created_at desc, run_id desc limit :limit::bigint;
 
 -- name: views
--- The same of several runs, the newest first.
+-- Runs with what their resolved definitions tell of them, and what they wait for, the newest first.
 select p.*, w.pinged_at as worker_pinged_at, folkmoot_now() as now, r.body -> 'inputs' as inputs, r.body -> 'disabled_tools' as disabled_tools,
     x.pending_id as x_pending_id, x.kind as x_kind, x.asked_at as x_asked_at, x.expires_at as x_expires_at, x.card as x_card,
     x.binding_hash as x_binding_hash, x.outcome as x_outcome, x.answer as x_answer, x.answered_at as x_answered_at,
