@@ -111,4 +111,5 @@ def may(right: Right) -> Any:
     return Depends(Permission(right).check)
 
 
+Reader = Annotated[Caller, may(Right.READ)]
 Doorway = Annotated[Doors, Depends(doorway)]

@@ -7,8 +7,13 @@ from typing import Annotated, TypeVar
 
 from fastapi import Query
 
+from folkmoot.wire.formats import Datetime
+
 Limit = Annotated[int, Query(ge=1, le=200, description="How many at most.")]
 DEFAULT_LIMIT = 50
+_DATE = "RFC 3339, with an offset."
+CreatedFrom = Annotated[Datetime | None, Query(alias="createdFrom", description=_DATE)]
+CreatedBefore = Annotated[Datetime | None, Query(alias="createdBefore", description=_DATE)]
 T = TypeVar("T")
 
 

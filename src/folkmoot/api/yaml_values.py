@@ -6,7 +6,6 @@ merge keys and any object but mappings, lists and scalars.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import yaml
 
 from folkmoot.domain.schema_documents import step
+from folkmoot.domain.yaml_scalars import plain_scalar
 from folkmoot.kernel.errors import Fault
 
 Json = Any
@@ -21,19 +21,10 @@ Json = Any
 MAX_VALUES = 50_000
 MAX_CHARACTERS = 2_000_000
 MAX_DEPTH = 100
-_MAX_DIGITS = 300
 
 _PLAIN = "plain"
 _STRING = "tag:yaml.org,2002:str"
 _ALLOWED_TAGS = (_PLAIN, _STRING, "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
-_INTEGER = re.compile(r"[-+]?[0-9]+")
-_OTHER_INTEGER = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
-_NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]{1,3})?")
-_CONSTANTS: dict[str, Json] = {
-    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
-    **dict.fromkeys(("true", "True", "TRUE"), True),
-    **dict.fromkeys(("false", "False", "FALSE"), False),
-}
 
 
 class _Loader(yaml.SafeLoader):
@@ -159,16 +150,7 @@ class _Reading:
         self._spend(text)
         if node.tag != _PLAIN:
             return text
-        if text in _CONSTANTS:
-            return _CONSTANTS[text]
-        if len(text) <= _MAX_DIGITS:
-            if _INTEGER.fullmatch(text):
-                return int(text)
-            if _OTHER_INTEGER.fullmatch(text):
-                return int(text, 0)
-            if _NUMBER.fullmatch(text) and abs(number := float(text)) != float("inf"):
-                return number
-        return text
+        return plain_scalar(text)
 
     def _spend(self, text: str) -> None:
         self.characters_left -= len(text)

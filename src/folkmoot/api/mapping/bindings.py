@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from uuid import UUID
 
-from folkmoot.api.mapping.references import reference
+from folkmoot.api.mapping.references import NOTHING, reference
 from folkmoot.domain.operations import ApprovalMode, Place
 from folkmoot.domain.references import Reference
 from folkmoot.domain.tool_bindings import (
@@ -18,8 +18,6 @@ from folkmoot.domain.tool_bindings import (
 from folkmoot.kernel.errors import Fault
 from folkmoot.wire import definitions as wire
 from folkmoot.wire.formats import NameValuePair, NameValuePairRequest
-
-_NOTHING = UUID(int=0)
 
 
 def bindings_of(
@@ -133,7 +131,7 @@ def mcp_bindings(bindings: Iterable[OperationBinding]) -> tuple[wire.McpExternal
     return tuple(
         wire.McpExternalOperationBinding(
             name=binding.name,
-            external_operation_id=binding.external_operation_id or _NOTHING,
+            external_operation_id=binding.external_operation_id or NOTHING,
             external_operation_version=binding.external_operation_version,
             request_bindings=_values(binding.request_bindings),
             authentication_header=_header(binding.authentication_header),
@@ -162,7 +160,7 @@ def open_api_bindings(bindings: tuple[OperationBinding, ...]) -> tuple[wire.Open
 def secret_inputs(items: Iterable[SecretInput]) -> tuple[wire.ConnectorAuthenticationSecretInput, ...]:
     return tuple(
         wire.ConnectorAuthenticationSecretInput(
-            external_operation_id=item.external_operation_id or _NOTHING,
+            external_operation_id=item.external_operation_id or NOTHING,
             agent_id=_id(item.agent),
             default_secret_id=_id(item.default_secret),
             header_name=item.header_name,
@@ -178,7 +176,7 @@ def secret_inputs(items: Iterable[SecretInput]) -> tuple[wire.ConnectorAuthentic
 def binding_inputs(items: Iterable[BindingInput]) -> tuple[wire.ConnectorBindingInput, ...]:
     return tuple(
         wire.ConnectorBindingInput(
-            external_operation_id=item.external_operation_id or _NOTHING,
+            external_operation_id=item.external_operation_id or NOTHING,
             agent_id=_id(item.agent),
             target=item.target,
             default_value=item.default_value,

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from uuid import UUID
 
 from folkmoot.api.mapping.bindings import link
-from folkmoot.api.mapping.references import refuse
+from folkmoot.api.mapping.references import NOTHING, refuse
 from folkmoot.api.mapping.resources import definition_fields, version_fields
 from folkmoot.domain.calls import Tool
 from folkmoot.domain.connectors import (
@@ -25,8 +25,6 @@ from folkmoot.kernel.errors import Fault
 from folkmoot.services.operations import ShownOperation
 from folkmoot.services.surveys import Survey
 from folkmoot.wire import definitions as wire
-
-_NOTHING = UUID(int=0)
 
 
 def mcp_version_of(request: wire.McpConnectorVersionRequest) -> McpConnectorVersion:
@@ -114,7 +112,7 @@ def open_api_version(stored: StoredVersion) -> wire.OpenApiConnectorVersion:
 def _headers(headers: Iterable[ConnectorHeader]) -> tuple[wire.ConnectorHeader, ...]:
     return tuple(
         wire.ConnectorHeader(
-            header_name=header.header_name, secret_id=header.secret.definition_id or _NOTHING, scheme=header.scheme
+            header_name=header.header_name, secret_id=header.secret.definition_id or NOTHING, scheme=header.scheme
         )
         for header in headers
     )

@@ -12,7 +12,7 @@ from folkmoot.domain.definitions import Reference
 from folkmoot.kernel.errors import BadInput, Fault
 from folkmoot.wire.formats import VersionReference, VersionReferenceRequest
 
-_NOTHING = UUID(int=0)
+NOTHING = UUID(int=0)
 
 
 def reference(value: str | VersionReferenceRequest, pointer: str, faults: list[Fault]) -> Reference:
@@ -28,7 +28,7 @@ def reference(value: str | VersionReferenceRequest, pointer: str, faults: list[F
 
 def shown(link: Reference) -> VersionReference:
     """A stored link. Publishing settles every link to an id; version 0 is the latest enabled one."""
-    return VersionReference(id=link.definition_id or _NOTHING, version=link.version or 0)
+    return VersionReference(id=link.definition_id or NOTHING, version=link.version or 0)
 
 
 def refuse(faults: list[Fault]) -> None:

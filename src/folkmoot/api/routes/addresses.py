@@ -7,14 +7,11 @@ from uuid import UUID
 
 from fastapi import Path, Query
 
-from folkmoot.api.doors import Caller, may
 from folkmoot.domain.definitions import Reference
-from folkmoot.domain.rights import Right
 
 Number = Annotated[int, Path(ge=1, le=2**31 - 1, description="The version's number.")]
 Version = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="A version's number; the newest if left out.")]
 After = Annotated[str | None, Query(max_length=2000, description="What the page before gave as `next`.")]
-Reader = Annotated[Caller, may(Right.READ)]
 
 
 def by_name(namespace_name: str, name: str) -> Reference:

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 
 from folkmoot.api.bodies import KeyedRoute
 from folkmoot.api.document import shown_as
-from folkmoot.api.doors import Caller, Doorway, may
+from folkmoot.api.doors import Caller, Doorway, Reader, may
 from folkmoot.api.mapping import pending as mapping
 from folkmoot.api.problems import responses
 from folkmoot.domain.rights import Right
@@ -87,7 +87,7 @@ async def decide_approval(
 
 @router.get(f"{_RUN}/approvals/{{approval_id}}", responses=responses(401, 404, 422, 503))
 async def get_approval(
-    doors: Doorway, caller: Annotated[Caller, may(Right.READ)], run_id: UUID, approval_id: UUID
+    doors: Doorway, caller: Reader, run_id: UUID, approval_id: UUID
 ) -> PendingWork:  # fmt: skip
     """What waits or waited for a person under this id, of any kind, uncut, with its receipt. Reading it decides nothing."""
     return mapping.pending_work(await inbox.get(doors.of(caller), caller, run_id=run_id, pending_id=approval_id))

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Header, Query
 
 from folkmoot.api.bodies import KeyedRoute
 from folkmoot.api.document import FEED_EVENTS
-from folkmoot.api.doors import Caller, Doorway, may, still_may
+from folkmoot.api.doors import Doorway, Reader, still_may
 from folkmoot.api.mapping import pending as mapping
 from folkmoot.api.mapping.cursors import inbox_cursor, read_feed_cursor, read_inbox_cursor
 from folkmoot.api.paging import DEFAULT_LIMIT, Limit, cut
@@ -33,7 +33,7 @@ _EVENTS: dict[int | str, dict[str, Any]] = {
 @router.get("/approvals", responses=responses(401, 422, 503))
 async def list_approvals(
     doors: Doorway,
-    caller: Annotated[Caller, may(Right.READ)],
+    caller: Reader,
     status: Annotated[PendingStatus | None, Query()] = None,
     kind: Annotated[PendingKind | None, Query()] = None,
     run: Annotated[UUID | None, Query(description="Only what this run asks.")] = None,
@@ -53,7 +53,7 @@ async def list_approvals(
 
 
 @router.get("/approvals/count", responses=responses(401, 503))
-async def count_approvals(doors: Doorway, caller: Annotated[Caller, may(Right.READ)]) -> PendingCount:
+async def count_approvals(doors: Doorway, caller: Reader) -> PendingCount:
     """How many things wait for a person now."""
     counts = await inbox.counts(doors.of(caller), caller)
     return PendingCount(
@@ -65,7 +65,7 @@ async def count_approvals(doors: Doorway, caller: Annotated[Caller, may(Right.RE
     )
 
 
-async def _readable(doors: Doorway, caller: Annotated[Caller, may(Right.READ)]) -> None:
+async def _readable(doors: Doorway, caller: Reader) -> None:
     """A stream that has begun can give no 503 any more."""
     await inbox.counts(doors.of(caller), caller)
 
@@ -78,7 +78,7 @@ async def _readable(doors: Doorway, caller: Annotated[Caller, may(Right.READ)]) 
 )
 async def watch_approvals(
     doors: Doorway,
-    caller: Annotated[Caller, may(Right.READ)],
+    caller: Reader,
     last_event_id: Annotated[
         str | None, Header(alias="Last-Event-ID", max_length=200, description="The id of the last `synced` event.")
     ] = None,

@@ -11,13 +11,12 @@ from folkmoot.api.bodies import KeyedRoute
 from folkmoot.api.doors import Caller, Doorway, may
 from folkmoot.api.mapping import audit as mapping
 from folkmoot.api.mapping.cursors import audit_cursor, read_audit_cursor
-from folkmoot.api.paging import DEFAULT_LIMIT, Limit, cut
+from folkmoot.api.paging import DEFAULT_LIMIT, CreatedBefore, CreatedFrom, Limit, cut
 from folkmoot.api.problems import responses
 from folkmoot.domain.audit import AuditCursor, AuditFilter
 from folkmoot.domain.rights import Right
 from folkmoot.services import audit
 from folkmoot.wire.audit import AuditPage
-from folkmoot.wire.formats import Datetime
 
 router = APIRouter(tags=["audit"], route_class=KeyedRoute)
 
@@ -30,12 +29,8 @@ async def list_audit(
     action: Annotated[str | None, Query(max_length=80, description="Such as `run.started`.")] = None,
     subject_kind: Annotated[str | None, Query(alias="subjectKind", max_length=80, description="Such as `run`.")] = None,
     subject: Annotated[UUID | None, Query(description="The id of what it was done to.")] = None,
-    created_from: Annotated[
-        Datetime | None, Query(alias="createdFrom", description="RFC 3339, with an offset.")
-    ] = None,
-    created_before: Annotated[
-        Datetime | None, Query(alias="createdBefore", description="RFC 3339, with an offset.")
-    ] = None,
+    created_from: CreatedFrom = None,
+    created_before: CreatedBefore = None,
     limit: Limit = DEFAULT_LIMIT,
     after: Annotated[str | None, Query(max_length=200)] = None,
 ) -> AuditPage:

@@ -3,6 +3,7 @@
 Annotations are evaluated when a route is made; so no `from __future__ import annotations`.
 """
 
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -10,12 +11,13 @@ from fastapi import APIRouter, Depends, Query
 
 from folkmoot.api.bodies import KeyedRoute
 from folkmoot.api.document import shown_as
-from folkmoot.api.doors import Caller, Doors, Doorway, may
+from folkmoot.api.doors import Caller, Doors, Doorway, Reader, may
 from folkmoot.api.mapping import connectors as mapping
 from folkmoot.api.mapping.cursors import name_cursor, number_cursor, read_name_cursor, read_number_cursor
 from folkmoot.api.paging import DEFAULT_LIMIT, Limit, cut
 from folkmoot.api.problems import responses
-from folkmoot.api.routes.addresses import After, Number, Reader, Version, by_id, by_name
+from folkmoot.api.routes.addresses import After, Number, Version, by_id, by_name
+from folkmoot.domain.connectors import ConnectorVersion
 from folkmoot.domain.definitions import DefinitionKind, Reference
 from folkmoot.domain.rights import Right
 from folkmoot.domain.tenancy import Caller as DomainCaller
@@ -24,6 +26,7 @@ from folkmoot.services.definitions import PublishedVersion
 from folkmoot.services.operations import OperationFilter
 from folkmoot.wire import definitions as wire
 
+Save = Callable[..., Awaitable[PublishedVersion]]
 router = APIRouter(tags=["connectors"], route_class=KeyedRoute)
 
 Keeper = Annotated[Caller, may(Right.MANAGE_CONNECTORS)]
@@ -37,27 +40,21 @@ _PATHS = {
 }
 
 
-async def save_mcp(
-    doors: Doors, caller: DomainCaller, *, namespace: str, name: str, body: wire.McpConnectorVersionRequest, only_if_new: bool
-) -> PublishedVersion:  # fmt: skip
-    """Publish an MCP connector with what its server offers."""
-    published, _ = await connectors.publish(
-        doors.of(caller), caller, doors.reach, namespace=namespace, name=name, version=mapping.mcp_version_of(body),
-        document=None, new_id=doors.new_id, only_if_new=only_if_new,
-    )  # fmt: skip
-    return published
+def looking_at_server(version_of: Callable[[Any], ConnectorVersion | tuple[ConnectorVersion, bytes | None]]) -> Save:
+    """How a connector is saved: with what its server, or its document, offers. An OpenAPI version comes with its document."""
 
+    async def save(
+        doors: Doors, caller: DomainCaller, *, namespace: str, name: str, body: Any, only_if_new: bool
+    ) -> PublishedVersion:
+        made = version_of(body)
+        version, document = made if isinstance(made, tuple) else (made, None)
+        published, _ = await connectors.publish(
+            doors.of(caller), caller, doors.reach, namespace=namespace, name=name, version=version, document=document,
+            new_id=doors.new_id, only_if_new=only_if_new,
+        )  # fmt: skip
+        return published
 
-async def save_open_api(
-    doors: Doors, caller: DomainCaller, *, namespace: str, name: str, body: wire.OpenApiConnectorVersionRequest, only_if_new: bool
-) -> PublishedVersion:  # fmt: skip
-    """Publish an OpenAPI connector with the operations of its document."""
-    version, document = mapping.open_api_version_of(body)
-    published, _ = await connectors.publish(
-        doors.of(caller), caller, doors.reach, namespace=namespace, name=name, version=version, document=document,
-        new_id=doors.new_id, only_if_new=only_if_new,
-    )  # fmt: skip
-    return published
+    return save
 
 
 def _add(kind: DefinitionKind, path: str, *, reference: Any, suffix: str) -> None:

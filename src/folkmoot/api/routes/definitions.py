@@ -12,15 +12,16 @@ from fastapi import APIRouter, Depends, Response
 
 from folkmoot.api.bodies import KeyedRoute
 from folkmoot.api.document import shown_as
-from folkmoot.api.doors import Caller, Doors, Doorway, may
+from folkmoot.api.doors import Caller, Doors, Doorway, Reader, may
 from folkmoot.api.mapping import agents, ai_models, connectors, interactions
 from folkmoot.api.mapping.cursors import name_cursor, number_cursor, read_name_cursor, read_number_cursor
 from folkmoot.api.mapping.references import version_at
 from folkmoot.api.paging import DEFAULT_LIMIT, Limit, cut
 from folkmoot.api.problems import responses
-from folkmoot.api.routes.addresses import After, Number, Reader, Version, by_id, by_name
-from folkmoot.api.routes.connectors import save_mcp, save_open_api
+from folkmoot.api.routes.addresses import After, Number, Version, by_id, by_name
+from folkmoot.api.routes.connectors import Save, looking_at_server
 from folkmoot.domain.definitions import DefinitionKind, Reference, StoredVersion
+from folkmoot.domain.definitions import Version as DomainVersion
 from folkmoot.domain.rights import Right
 from folkmoot.domain.tenancy import Caller as DomainCaller
 from folkmoot.services import definitions
@@ -36,8 +37,8 @@ _WRITE = responses(400, 401, 413, 415, 422, 503)
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What one kind of definition needs: its path, its wire shapes, how to map them, a version for the document to show, who may
-    change it, and how it is saved, where that takes more than writing it down."""
+    """What one kind of definition needs: its path, its wire shapes, how it is saved and shown, a version for the document to show,
+    and who may change it."""
 
     kind: DefinitionKind
     path: str
@@ -47,26 +48,25 @@ class Kind:
     shown: Any
     page: Any
     version_page: Any
-    to_domain: Callable[[Any], Any]
+    save: Save
     of_definition: Callable[[StoredVersion, UUID], Any]
     of_version: Callable[[StoredVersion], Any]
     example: dict[str, Any]
     right: Right = Right.PUBLISH
-    save: Any = None
 
 
-async def _save(
-    k: Kind, doors: Doors, caller: DomainCaller, *, namespace: str, name: str, body: Any, only_if_new: bool = False
-) -> PublishedVersion:
-    if k.save is not None:
-        saved: PublishedVersion = await k.save(
-            doors, caller, namespace=namespace, name=name, body=body, only_if_new=only_if_new
-        )
-        return saved
-    return await definitions.publish(
-        doors.of(caller), caller, namespace=namespace, name=name, version=k.to_domain(body), new_id=doors.new_id,
-        only_if_new=only_if_new,
-    )  # fmt: skip
+def writing_down(version_of: Callable[[Any], DomainVersion]) -> Save:
+    """How a kind is saved that is all said in its version."""
+
+    async def save(
+        doors: Doors, caller: DomainCaller, *, namespace: str, name: str, body: Any, only_if_new: bool
+    ) -> PublishedVersion:
+        return await definitions.publish(
+            doors.of(caller), caller, namespace=namespace, name=name, version=version_of(body), new_id=doors.new_id,
+            only_if_new=only_if_new,
+        )  # fmt: skip
+
+    return save
 
 
 def add_writing(k: Kind) -> None:
@@ -82,8 +82,8 @@ def add_writing(k: Kind) -> None:
     async def create(doors: Doorway, caller: publisher, namespace_name: str, body: creation) -> Any:
         """Create a definition with its first version; one of this name must not be there yet."""
         with version_at("/version"):
-            made = await _save(
-                k, doors, caller, namespace=namespace_name, name=body.name, body=body.version, only_if_new=True
+            made = await k.save(
+                doors, caller, namespace=namespace_name, name=body.name, body=body.version, only_if_new=True
             )
         return k.of_definition(made.stored, caller.tenant_id)
 
@@ -96,7 +96,7 @@ def add_writing(k: Kind) -> None:
         doors: Doorway, caller: publisher, namespace_name: str, name: str, body: addition, response: Response
     ) -> Any:  # fmt: skip
         """Create the definition, or add a version; one that is the same as the newest adds nothing."""
-        made = await _save(k, doors, caller, namespace=namespace_name, name=name, body=body)
+        made = await k.save(doors, caller, namespace=namespace_name, name=name, body=body, only_if_new=False)
         response.status_code = 201 if made.outcome is Outcome.CREATED else 200
         return k.of_definition(made.stored, caller.tenant_id)
 
@@ -190,18 +190,18 @@ paths:
 KINDS = (
     Kind(
         DefinitionKind.AGENT, "agents", "agent", wire.AgentRequest, wire.AgentVersionRequest, wire.Agent, wire.AgentPage,
-        wire.AgentVersionPage, agents.version_of, agents.agent, agents.version,
+        wire.AgentVersionPage, writing_down(agents.version_of), agents.agent, agents.version,
         {"model": "small", "prompts": ["You see the best in every option. Two sentences at most."]},
     ),
     Kind(
         DefinitionKind.AI_MODEL, "ai-models", "ai_model", wire.AiModelRequest, wire.AiModelVersionRequest, wire.AiModel,
-        wire.AiModelPage, wire.AiModelVersionPage, ai_models.version_of, ai_models.model, ai_models.version,
+        wire.AiModelPage, wire.AiModelVersionPage, writing_down(ai_models.version_of), ai_models.model, ai_models.version,
         {"provider": "openai-compatible", "modelName": "qwen3:0.6b", "baseUrl": "http://127.0.0.1:11434/v1"},
     ),
     Kind(
         DefinitionKind.INTERACTION, "interactions", "interaction", wire.InteractionRequest, wire.RoundRobinInteractionVersionRequest,
-        wire.Interaction, wire.InteractionPage, wire.RoundRobinInteractionVersionPage, interactions.version_of, interactions.interaction,
-        interactions.version,
+        wire.Interaction, wire.InteractionPage, wire.RoundRobinInteractionVersionPage, writing_down(interactions.version_of),
+        interactions.interaction, interactions.version,
         {
             "agents": [{"agent": "optimist", "name": "Ann"}, {"agent": "optimist", "name": "Ben"}],
             "prompt": "Decide: %%question%%", "inputsPrompt": [{"name": "question", "isRequired": True}],
@@ -210,14 +210,14 @@ KINDS = (
     ),
     Kind(
         DefinitionKind.MCP_CONNECTOR, "connectors/mcp", "mcp_connector", wire.McpConnectorRequest, wire.McpConnectorVersionRequest,
-        wire.McpConnector, wire.McpConnectorPage, wire.McpConnectorVersionPage, connectors.mcp_version_of, connectors.mcp_connector,
-        connectors.mcp_version, {"url": "https://tools.example.com/mcp"}, Right.MANAGE_CONNECTORS, save_mcp,
+        wire.McpConnector, wire.McpConnectorPage, wire.McpConnectorVersionPage, looking_at_server(connectors.mcp_version_of),
+        connectors.mcp_connector, connectors.mcp_version, {"url": "https://tools.example.com/mcp"}, Right.MANAGE_CONNECTORS,
     ),
     Kind(
         DefinitionKind.OPEN_API_CONNECTOR, "connectors/open-api", "open_api_connector", wire.OpenApiConnectorRequest,
         wire.OpenApiConnectorVersionRequest, wire.OpenApiConnector, wire.OpenApiConnectorPage, wire.OpenApiConnectorVersionPage,
-        connectors.open_api_version_of, connectors.open_api_connector, connectors.open_api_version,
-        {"document": _DOCUMENT, "baseUrl": "https://api.example.com"}, Right.MANAGE_CONNECTORS, save_open_api,
+        looking_at_server(connectors.open_api_version_of), connectors.open_api_connector, connectors.open_api_version,
+        {"document": _DOCUMENT, "baseUrl": "https://api.example.com"}, Right.MANAGE_CONNECTORS,
     ),
 )  # fmt: skip
 

@@ -11,12 +11,12 @@ from fastapi import APIRouter, Depends, Header, Query
 
 from folkmoot.api.bodies import KeyedRoute
 from folkmoot.api.document import EVENTS, shown_as
-from folkmoot.api.doors import Caller, Doors, Doorway, may, still_may
+from folkmoot.api.doors import Caller, Doors, Doorway, Reader, may, still_may
 from folkmoot.api.mapping import items as item_mapping
 from folkmoot.api.mapping import runs as mapping
 from folkmoot.api.mapping.cursors import read_run_cursor, run_cursor
 from folkmoot.api.mapping.starts import start_fields
-from folkmoot.api.paging import DEFAULT_LIMIT, Limit, cut
+from folkmoot.api.paging import DEFAULT_LIMIT, CreatedBefore, CreatedFrom, Limit, cut
 from folkmoot.api.problems import responses
 from folkmoot.api.stream import EventStream
 from folkmoot.domain.definitions import Reference
@@ -26,7 +26,6 @@ from folkmoot.domain.tenancy import Caller as DomainCaller
 from folkmoot.services import events, runs, starting
 from folkmoot.services.runs import RunCursor
 from folkmoot.store.idempotency import Scope
-from folkmoot.wire.formats import Datetime
 from folkmoot.wire.items import ConversationItem, ConversationItemPage
 from folkmoot.wire.runs import (
     InteractionProcess,
@@ -44,7 +43,6 @@ Start = Annotated[
     shown_as({"inputs": [{"name": "question", "value": "Should we write tests first?"}], "tags": ["demo"]}),
 ]
 Message = Annotated[MessageRequest, shown_as({"message": "Think of the costs, too."})]
-Reader = Annotated[Caller, may(Right.READ)]
 Starter = Annotated[Caller, may(Right.START)]
 IdempotencyKey = Annotated[
     str | None,
@@ -108,12 +106,8 @@ async def list_runs(
     parent: Annotated[UUID | None, Query()] = None,
     tag: Annotated[str | None, Query(max_length=200)] = None,
     text: Annotated[str | None, Query(max_length=1000, description="Words in the name, inputs and tags.")] = None,
-    created_from: Annotated[
-        Datetime | None, Query(alias="createdFrom", description="RFC 3339, with an offset.")
-    ] = None,
-    created_before: Annotated[
-        Datetime | None, Query(alias="createdBefore", description="RFC 3339, with an offset.")
-    ] = None,
+    created_from: CreatedFrom = None,
+    created_before: CreatedBefore = None,
     limit: Limit = DEFAULT_LIMIT,
     after: Annotated[str | None, Query(max_length=200)] = None,
 ) -> InteractionProcessPage:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Response
 
 from folkmoot.api.bodies import KeyedRoute
 from folkmoot.api.document import shown_as
@@ -14,6 +14,7 @@ from folkmoot.api.mapping import secrets as mapping
 from folkmoot.api.mapping.cursors import name_cursor, read_name_cursor
 from folkmoot.api.paging import DEFAULT_LIMIT, Limit, cut
 from folkmoot.api.problems import responses
+from folkmoot.api.routes.addresses import After
 from folkmoot.domain.rights import Right
 from folkmoot.services import secrets
 from folkmoot.vault.texts import SecretText
@@ -50,7 +51,7 @@ async def list_secrets(
     caller: Keeper,
     namespace_name: str,
     limit: Limit = DEFAULT_LIMIT,
-    after: Annotated[str | None, Query(max_length=2000, description="What the page before gave as `next`.")] = None,
+    after: After = None,
 ) -> SecretPage:
     """The secrets of a namespace by name, without their values."""
     rows = await secrets.page(

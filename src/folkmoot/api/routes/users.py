@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 
 from folkmoot.api.bodies import KeyedRoute
 from folkmoot.api.document import shown_as
-from folkmoot.api.doors import Caller, Doorway, may
+from folkmoot.api.doors import Caller, Doorway, Reader, may
 from folkmoot.api.mapping import users as mapping
 from folkmoot.api.paging import DEFAULT_LIMIT, Limit, cut
 from folkmoot.api.problems import responses
@@ -18,7 +18,6 @@ from folkmoot.services import users
 from folkmoot.wire.users import User, UserPage, UserRequest, UserRoleRequest
 
 router = APIRouter(tags=["users"], route_class=KeyedRoute)
-Reader = Annotated[Caller, may(Right.READ)]
 Manager = Annotated[Caller, may(Right.MANAGE_USERS)]
 
 

@@ -6,7 +6,6 @@ another's, not a file to be corrected by whoever reads).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,17 +13,10 @@ from typing import Any
 import yaml
 
 from folkmoot.domain.json_text import Unreadable
+from folkmoot.domain.yaml_scalars import plain_scalar
 
 Json = Any
 
-_INTEGER = re.compile(r"[-+]?[0-9]{1,300}")
-_OTHER_INTEGER = re.compile(r"0o[0-7]{1,300}|0x[0-9a-fA-F]{1,300}")
-_NUMBER = re.compile(r"[-+]?(\.[0-9]{1,300}|[0-9]{1,300}(\.[0-9]{0,300})?)([eE][-+]?[0-9]{1,3})?")
-_CONSTANTS: dict[str, Json] = {
-    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
-    **dict.fromkeys(("true", "True", "TRUE"), True),
-    **dict.fromkeys(("false", "False", "FALSE"), False),
-}
 _TAGS = (None, "!", "tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 # The parser of libyaml is ten times as fast; not every build of PyYAML has it.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -137,14 +129,4 @@ def _line(event: Any) -> int:
 
 def _scalar(event: Any) -> Json:
     text = str(event.value)
-    if not event.implicit[0] or event.tag == "!":
-        return text
-    if text in _CONSTANTS:
-        return _CONSTANTS[text]
-    if _INTEGER.fullmatch(text):
-        return int(text)
-    if _OTHER_INTEGER.fullmatch(text):
-        return int(text, 0)
-    if _NUMBER.fullmatch(text) and abs(number := float(text)) != float("inf"):
-        return number
-    return text
+    return plain_scalar(text) if event.implicit[0] and event.tag != "!" else text
