@@ -121,7 +121,7 @@ async def crew(
     tools = FunctionTools.discover(functions or {})
     calls = Functions(tools) if outside is None else ToolCalls(database, tools, outside, _no_header, OF_PROCESS.mask)
     workshop = Workshop(
-        database, appender, model, calls, Watched(notifier.tell), new_id, replace(QUICK, **options), lambda: True,
+        database, appender, model, calls, Watched(notifier.tell), new_id, replace(QUICK, **options), lambda: True, os.environ.get,
         lambda: 1.0,
     )  # fmt: skip
     worker = Worker(workshop, Identity("here", os.getpid(), "0", is_apart))

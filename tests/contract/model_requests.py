@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from folkmoot.domain.model_calls import (
+    Access,
     Entry,
     ModelChoice,
     ModelRequest,
@@ -18,7 +19,9 @@ from folkmoot.domain.model_calls import (
     SystemText,
 )
 from folkmoot.llm.model_file import MODEL_NAME
+from folkmoot.vault.texts import SecretText
 
+KEY = "sk-right-secret"
 LOOK = OfferedTool("look", "Looks.", {"type": "object", "properties": {"city": {"type": "string", "maxLength": 20}}})
 BALLOT = (
     OfferedTool("agree", "Vote for it.", {"type": "object", "properties": {}}),
@@ -33,6 +36,16 @@ DATA_DIR = next(
     ),
     None,
 )
+
+
+def access_to(model: ModelChoice, key: str = KEY) -> Access | None:
+    """What the runtime finds for a model: `key` where the model names a variable for one."""
+    if model.base_url is None:
+        return None
+    if model.api_key_variable is None:
+        return Access(model.model_name, model.base_url)
+    shown = f"the environment variable {model.api_key_variable}"
+    return Access(model.model_name, model.base_url, SecretText(key), shown)
 
 
 def a_request(model: ModelChoice, **changes: Any) -> ModelRequest:
@@ -54,6 +67,7 @@ def a_request(model: ModelChoice, **changes: Any) -> ModelRequest:
         turn=1,
         call=1,
         attempt=1,
+        access=access_to(model),
     )
     return (
         replace(request, **changes)

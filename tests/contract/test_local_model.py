@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 import pytest_asyncio
-from model_requests import BALLOT, DATA_DIR, LOOK, a_request
+from model_requests import BALLOT, DATA_DIR, LOOK, a_request, access_to
 
 from folkmoot.domain.model_calls import (
     FailureClass,
@@ -206,11 +206,11 @@ def served() -> Iterator[str]:
 async def test_openai_adapter_speaks_to_the_local_models_own_server(served: str) -> None:
     """B31, B33, B45: through the schema, since this model makes no calls of its own."""
     choice = ModelChoice("openai-compatible", MODEL_NAME, base_url=served, api_key_variable="SERVED", tools=False)
-    model = OpenAiModel({"SERVED": "sk-served"}.get)
+    model, access = OpenAiModel(), access_to(choice, "sk-served")
     pieces: list[str] = []
-    said = await ask(model, a_request(choice, sampling=Sampling(max_tokens=SHORT)), pieces)
-    vote = await ask(model, a_request(choice, offered=A_VOTE, required=True, purpose=Purpose.BALLOT))
-    tool = await ask(model, a_request(choice, offered=(LOOK,), required=True))
+    said = await ask(model, a_request(choice, sampling=Sampling(max_tokens=SHORT), access=access), pieces)
+    vote = await ask(model, a_request(choice, offered=A_VOTE, required=True, purpose=Purpose.BALLOT, access=access))
+    tool = await ask(model, a_request(choice, offered=(LOOK,), required=True, access=access))
     await model.close()
     assert said.text == "".join(pieces) != ""
     assert vote.calls[0].name in ("agree", "disagree")
@@ -222,8 +222,8 @@ async def test_openai_adapter_speaks_to_the_local_models_own_server(served: str)
 @in_one_loop
 async def test_served_model_refuses_a_wrong_key(served: str) -> None:
     choice = ModelChoice("openai-compatible", MODEL_NAME, base_url=served, api_key_variable="SERVED")
-    model = OpenAiModel({"SERVED": "sk-other"}.get)
-    outcome = await model.ask(a_request(choice), lambda piece: None)
+    model = OpenAiModel()
+    outcome = await model.ask(a_request(choice, access=access_to(choice, "sk-other")), lambda piece: None)
     await model.close()
     assert isinstance(outcome, ModelFailure)
     assert outcome.failure is FailureClass.AUTHENTICATION

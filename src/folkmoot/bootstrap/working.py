@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from uuid import UUID
 
 from folkmoot import __version__
-from folkmoot.bootstrap.installation import Installation
+from folkmoot.bootstrap.installation import Installation, read_key
 from folkmoot.bootstrap.messages import sending
 from folkmoot.bootstrap.outside import Outside, open_outside
 from folkmoot.domain.operations import SecretHeader, header_value
@@ -55,7 +55,7 @@ async def open_worker(
     async with open_outside(installation.settings) as outside:
         workshop = Workshop(
             installation.database, appender, installation.models, tool_calls(installation, outside), watched, installation.new_id,
-            worker_options(installation.settings), lambda: True,
+            worker_options(installation.settings), lambda: True, read_key,
         )  # fmt: skip
         _quiet_collector()
         try:

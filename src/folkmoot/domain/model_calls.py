@@ -12,6 +12,8 @@ from enum import StrEnum
 from typing import Any, Protocol
 from uuid import UUID
 
+from folkmoot.vault.texts import SecretText
+
 Json = Any
 
 
@@ -26,8 +28,11 @@ class FailureClass(StrEnum):
     TIMEOUT = "Timeout"
     UNAVAILABLE = "Unavailable"
     LOST = "Lost"  # ours: the worker that made the call is gone, and its reply with it
+    UNUSABLE = "Unusable"  # ours: a reply came, and is of no use for what was asked
+    NO_CREDENTIAL = "NoCredential"  # ours: there is no key left that may be used; the message lists what became of each
 
 
+OURS = frozenset({FailureClass.LOST, FailureClass.UNUSABLE, FailureClass.NO_CREDENTIAL})  # no provider fails so
 WAITED_OUT = frozenset(
     {FailureClass.RATE_LIMITED, FailureClass.OVERLOADED, FailureClass.TIMEOUT, FailureClass.UNAVAILABLE}
 )
@@ -37,6 +42,7 @@ class Purpose(StrEnum):
     TURN = "turn"
     BALLOT = "ballot"
     ANSWER = "answer"
+    COMPACTION = "compaction"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,8 @@ class ModelChoice:
     """The model of a participant, as resolved at the start. `path`: a GGUF file (local) or a script (scripted).
 
     `api_key_variable`: the environment variable that holds the key; null takes the provider's usual one.
-    `script`: a scripted model's rules, read when the run starts, so that the run carries them.
+    `script`: a scripted model's rules, read when the run starts, so that the run carries them. `prices`: US dollars per million
+    tokens by kind (wire names); null: as the catalogue of known models says at the call's time.
     """
 
     provider: str
@@ -79,6 +86,7 @@ class ModelChoice:
     script: Json = None
     structured_output: bool = True
     tools: bool = True
+    prices: dict[str, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +145,27 @@ class Replay:
 
 
 @dataclass(frozen=True, slots=True)
+class Access:
+    """How a model is reached for one call, read just before it, so that a changed key counts at once.
+
+    `model_name`: as that place calls the model. `key` null: none is sent. `shown_key`: what a sentence calls the key, such as
+    `the environment variable X`; empty where there is none. `credential_id` names it in the records, and is no secret.
+    """
+
+    model_name: str
+    base_url: str | None = None
+    key: SecretText | None = None
+    shown_key: str = ""
+    credential_id: str | None = None
+    is_own_license: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ModelRequest:
     """What a model is asked. `view` may grow after the call began: only its first `view_length` entries are meant.
 
     `instruction`: a last word for this call alone (a ballot's, a question's). `offered`: may be empty. `required`: one of
-    the offered must be called. `turn`: the participant's turns so far, from 1; `call`: its model calls so far, from 1.
+    the offered must be called. `turn`: the participant's turns so far, from 1; `call`: its model calls so far, from 1. `access` null: the model needs none.
     """
 
     model: ModelChoice
@@ -157,6 +181,7 @@ class ModelRequest:
     call: int
     attempt: int
     replays: dict[UUID, Replay] = field(default_factory=dict)
+    access: Access | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,10 +227,14 @@ class Model(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ModelCallFact:
-    """A recorded model call that did not bring a usable reply, or is under way (`failure` null)."""
+    """A recorded model call that did not bring a usable reply, or is under way (`failure` null).
+
+    `covered_upto`: the sequence up to which the prompt had a summary in place of the conversation; 0: none.
+    """
 
     model_call_id: UUID
     step_key: str
     failure: FailureClass | None
     message: str = ""
     not_before: float | None = None  # Unix seconds by the database's clock: when the next attempt may begin
+    covered_upto: int = 0

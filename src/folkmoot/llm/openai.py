@@ -7,7 +7,6 @@ retries, order of keys, tools' execution, and leniency with arguments (they are 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import replace
 
 import httpx2
@@ -28,9 +27,6 @@ from folkmoot.llm.openai_request import Sending, sending
 from folkmoot.llm.rendering import Renderer
 from folkmoot.llm.token_counts import estimated_usage
 
-OPENAI_URL = "https://api.openai.com/v1"
-OPENAI_KEY = "OPENAI_API_KEY"
-
 _CONNECT_SECONDS = 10.0
 _WHOLE_REPLY_SECONDS = 600.0
 _KEPT_CLIENTS = 64
@@ -42,15 +38,14 @@ _UNREADABLE = (AttributeError, LookupError, TypeError, ValueError)
 class OpenAiModel:
     """Asks chat models. `silence_seconds`: how long a provider may send nothing before the call counts as timed out."""
 
-    def __init__(self, read_key: Callable[[str], str | None], *, silence_seconds: float = 120.0) -> None:
-        self._read_key = read_key
+    def __init__(self, *, silence_seconds: float = 120.0) -> None:
         self._silence_seconds = silence_seconds
         self._renderer = Renderer()
         self._http: httpx2.AsyncClient | None = None
         self._models: OrderedDict[tuple[str, str, str, str | None], OpenAIChatModel] = OrderedDict()
 
     async def ask(self, request: ModelRequest, on_text: OnText | None) -> ModelReply | ModelFailure:
-        place = self._place(request.model)
+        place = self._place(request)
         if isinstance(place, ModelFailure):
             return place
         sent = sending(request, self._renderer)
@@ -69,31 +64,24 @@ class OpenAiModel:
         if http is not None:
             await http.aclose()
 
-    def _place(self, model: ModelChoice) -> Place | ModelFailure:
-        """Where the call goes and with which key, read now, so that a changed key counts at once."""
-        is_openai = model.provider == "openai"
-        url = model.base_url or (OPENAI_URL if is_openai else None)
-        if url is None:
-            return _invalid(f"Model '{model.model_name}' has no baseUrl: set the server's URL, ending in /v1.")
-        if not is_http_url(url):
-            return _invalid(f"The baseUrl of model '{model.model_name}' is no http or https URL: correct it.")
-        variable = model.api_key_variable or (OPENAI_KEY if is_openai else None)
-        key = self._read_key(variable) if variable is not None else None
-        if variable is not None and not key:
-            return ModelFailure(
-                FailureClass.AUTHENTICATION,
-                f"Model '{model.model_name}' needs a key: set the environment variable {variable}.",
-            )
-        return Place(model.model_name, url, key, variable, self._silence_seconds)
+    def _place(self, request: ModelRequest) -> Place | ModelFailure:
+        """Where the call goes and with which key."""
+        name, access = request.model.model_name, request.access
+        if access is None or access.base_url is None:
+            return _invalid(f"Model '{name}' has no baseUrl: set the server's URL, ending in /v1.")
+        if not is_http_url(access.base_url):
+            return _invalid(f"The baseUrl of model '{name}' is no http or https URL: correct it.")
+        key = access.key.reveal() if access.key is not None else None
+        return Place(access.model_name, access.base_url, key, access.shown_key, self._silence_seconds)
 
     def _model(self, choice: ModelChoice, place: Place) -> OpenAIChatModel:
-        key = (choice.provider, choice.model_name, place.url, place.key)
+        key = (choice.provider, place.model_name, place.url, place.key)
         known = self._models.get(key)
         if known is not None:
             self._models.move_to_end(key)
             return known
         client = ReadyBodyClient(url=place.url, key=place.key, http=self._pool())
-        made = OpenAIChatModel(choice.model_name, provider=_provider(choice.provider, client))
+        made = OpenAIChatModel(place.model_name, provider=_provider(choice.provider, client))
         self._models[key] = made
         if len(self._models) > _KEPT_CLIENTS:
             self._models.popitem(last=False)

@@ -1,6 +1,6 @@
 """What went wrong with a call, as a class and a sentence.
 
-A sentence names the place and what to do, and holds no secret: keys are named by their environment variable, a URL loses
+A sentence names the place and what to do, and holds no secret: a key is called by its name, a URL loses
 its user part, and whatever a provider echoes of a key is masked. Deliberately absent: what is done about a failure.
 """
 
@@ -32,12 +32,12 @@ _UNSENT_PHASES = ("pool", "connect")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a call went. `variable`: the environment variable that the key came from; null: no key was sent."""
+    """Where a call went. `shown_key`: what a sentence calls the key; empty: no key was sent."""
 
     model_name: str
     url: str
     key: str | None
-    variable: str | None
+    shown_key: str
     silence_seconds: float
 
     @property
@@ -110,15 +110,15 @@ def _sentence(failure: FailureClass, error: Exception, place: Place, said: str) 
         return f"{place.shown_url} cannot be reached: check the network, the address and that its server runs."
     match failure:
         case FailureClass.AUTHENTICATION:
-            if place.variable is None:
+            if not place.shown_key:
                 return (
                     f"{at} asks for a key: name the environment variable that holds it in the model's apiKeyVariable."
                 )
-            return f"{at} refused the key from the environment variable {place.variable}: check that it is valid and may use this model."
+            return f"{at} refused {place.shown_key}: check that it is valid and may use this model."
         case FailureClass.RATE_LIMITED:
             return f"{at} limits the rate of calls{said}."
         case FailureClass.QUOTA_EXHAUSTED:
-            return f"The account behind {place.variable or 'this call'} has no quota left at {at}{said}."
+            return f"The account behind {place.shown_key or 'this call'} has no quota left at {at}{said}."
         case FailureClass.OVERLOADED:
             return f"{at} is overloaded{said}."
         case FailureClass.CONTEXT_TOO_LONG:

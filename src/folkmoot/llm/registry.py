@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from folkmoot.domain.model_calls import Model, ModelChoice
+from folkmoot.domain.providers import key_variable
 from folkmoot.kernel.errors import ModelUnavailable
 from folkmoot.llm.model_file import lack_of_file
 from folkmoot.llm.scripted import ScriptedModel
 
 ReadKey = Callable[[str], str | None]
 
-OPENAI_KEY = "OPENAI_API_KEY"
+_OPENAI_KEY = "OPENAI_API_KEY"
 _OLLAMA = ("127.0.0.1", 11434)
 _OFFER_SECONDS = 0.3
 _REQUIRED_DISTRIBUTIONS = {"pydantic_ai": "pydantic-ai-slim[openai]", "openai": "openai", "xllamacpp": "xllamacpp"}
@@ -61,7 +62,7 @@ class Models:
             return self._unknown(choice.provider)
         if choice.provider == "openai-compatible" and not choice.base_url:
             return f"Model '{choice.model_name}' of provider openai-compatible has no baseUrl: set the server's URL, ending in /v1."
-        variable = key_variable(choice)
+        variable = key_variable(choice.provider, choice.api_key_variable)
         if variable is not None and not self._read_key(variable):
             return f"Model '{choice.model_name}' needs a key: set the environment variable {variable}."
         if choice.provider == "local":
@@ -86,7 +87,7 @@ class Models:
 
     def _make_openai(self) -> Model:
         # Both names share one adapter, and so one pool of connections.
-        made: Model = _adapter_module("openai").OpenAiModel(self._read_key)
+        made: Model = _adapter_module("openai").OpenAiModel()
         return self._adapters.setdefault("openai-compatible", self._adapters.setdefault("openai", made))
 
     def _make_local(self) -> Model:
@@ -94,17 +95,12 @@ class Models:
         return made
 
 
-def key_variable(choice: ModelChoice) -> str | None:
-    """The environment variable that a call of `choice` needs; null where none is needed (a server of one's own may want no key)."""
-    return choice.api_key_variable or (OPENAI_KEY if choice.provider == "openai" else None)
-
-
 async def offers(read_key: ReadKey) -> list[str]:
     """A sentence for each further model this machine could use. Nothing is used unasked; only loopback is looked at."""
     found = []
-    if read_key(OPENAI_KEY):
+    if read_key(_OPENAI_KEY):
         found.append(
-            f"{OPENAI_KEY} is set: MODEL=openai:NAME would use that key with OpenAI. It is not used unless you say so."
+            f"{_OPENAI_KEY} is set: MODEL=openai:NAME would use that key with OpenAI. It is not used unless you say so."
         )
     names = await _ollama_models()
     if names is not None:

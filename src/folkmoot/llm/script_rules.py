@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from folkmoot.domain.model_calls import FailureClass, ModelFailure, ModelReply, Purpose, ReplyCall, Usage
+from folkmoot.domain.model_calls import OURS, FailureClass, ModelFailure, ModelReply, Purpose, ReplyCall, Usage
 from folkmoot.kernel.errors import BadInput, Fault
 
 Json = Any
@@ -27,7 +27,7 @@ _USAGE = {
     "output": "output",
     "reasoning": "reasoning",
 }
-_FAILURES = tuple(kind.value for kind in FailureClass if kind is not FailureClass.LOST)
+_FAILURES = tuple(kind.value for kind in FailureClass if kind not in OURS)
 _PURPOSES = tuple(purpose.value for purpose in Purpose)
 _UNIT_SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _SHORT_SPAN = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|[dhms]))+")

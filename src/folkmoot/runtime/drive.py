@@ -158,7 +158,15 @@ class Drive:
             model = self._transcript.seating.participants[step.participant].model
             call_id = self._workshop.new_id()
             plan.begun.append(
-                ModelCallBegun(call_id, step.turn_id, step.key, step.participant, model.provider, model.model_name)
+                ModelCallBegun(
+                    call_id,
+                    step.turn_id,
+                    step.key,
+                    step.participant,
+                    model.provider,
+                    model.model_name,
+                    step.purpose.value,
+                )
             )
 
     # committing

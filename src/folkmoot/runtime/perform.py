@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from folkmoot.domain.approvals import final_call
@@ -13,6 +13,7 @@ from folkmoot.engine.step import AskModel, RunCall
 from folkmoot.kernel import fault_points
 from folkmoot.kernel.errors import FolkmootError, LeaseLost
 from folkmoot.runtime import large_results
+from folkmoot.runtime.model_access import opened
 from folkmoot.runtime.workshop import Workshop
 
 
@@ -45,7 +46,12 @@ async def ask(workshop: Workshop, run_id: UUID, step: AskModel, *, request: Mode
         run_id, model_call_id=model_call_id, step_key=step.key, participant=step.participant, attempt=step.attempt
     )
     try:
-        outcome = await workshop.models.adapter_of(request.model).ask(request, reply.add if reply.is_read else None)
+        adapter, access = workshop.models.adapter_of(request.model), opened(workshop, request.model)
+        outcome: ModelReply | ModelFailure
+        if isinstance(access, ModelFailure):
+            outcome = access
+        else:
+            outcome = await adapter.ask(replace(request, access=access), reply.add if reply.is_read else None)
     except FolkmootError as error:
         outcome = ModelFailure(FailureClass.INVALID_REQUEST, str(error))
     finally:

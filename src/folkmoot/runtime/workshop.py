@@ -35,7 +35,8 @@ class Tools(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Workshop:
-    """`may_act`: whether the worker's lease still allows a side effect to begin. `chance`: from 0 to 1."""
+    """`may_act`: whether the worker's lease still allows a side effect to begin. `read_key(name)`: an environment
+    variable's value now, or null. `chance`: from 0 to 1."""
 
     database: Database
     appender: Appender
@@ -45,6 +46,7 @@ class Workshop:
     new_id: NewId
     options: WorkerOptions
     may_act: Callable[[], bool]
+    read_key: Callable[[str], str | None]
     chance: Callable[[], float] = random.random
 
 

@@ -266,6 +266,7 @@ class Closure:
             script=script,
             structured_output=version.capabilities.get("structuredOutput", True),
             tools=version.capabilities.get("tools", True),
+            prices=version.prices,
         )
 
     def _functions(self, agent: StoredVersion) -> tuple[Tool, ...]:

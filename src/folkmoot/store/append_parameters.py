@@ -61,12 +61,16 @@ def _pending(ord_: int, pending: Pending) -> tuple[Any, ...]:
 
 def _add_model_calls(made: list[list[Any]], ord_: int, a: Append) -> None:
     made[_BEGUN] += [
-        (ord_, b.model_call_id, b.turn_id, b.step_key, b.participant, b.provider, b.model) for b in a.model_calls_begun
-    ]
+        (
+            ord_, b.model_call_id, b.turn_id, b.step_key, b.participant, b.provider, b.model, b.purpose, b.estimated_tokens,
+            b.covered_upto, b.trimmed_upto,
+        )
+        for b in a.model_calls_begun
+    ]  # fmt: skip
     made[_ENDED] += [
         (
             ord_, e.model_call_id, USAGE.write(e.usage) if e.usage else None, json_text(e.replay) if e.replay else None,
-            e.service_tier, e.error_class, safe(e.error_message) if e.error_message else None, e.wait_seconds, e.is_firm,
+            e.service_tier, e.error_class, safe(e.error_message) if e.error_message else None, e.wait_seconds, e.is_firm, e.cost,
         )
         for e in a.model_calls_ended
     ]  # fmt: skip

@@ -54,7 +54,7 @@ async def noted_model_calls(reader: Reader, tenant_id: UUID, *, run_id: UUID) ->
     unsettled = tuple(
         ModelCallFact(
             row["model_call_id"], row["step_key"], FailureClass(row["error_class"]) if row["error_class"] else None,
-            row["error_message"] or "", row["not_before"],
+            row["error_message"] or "", row["not_before"], row["covered_upto"],
         )
         for row in rows if row["ended_at"] is None or row["error_class"]
     )  # fmt: skip

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -20,17 +21,25 @@ from folkmoot.domain.runs import Claim
 
 @dataclass(frozen=True, slots=True)
 class ModelCallBegun:
+    """`estimated_tokens`: what the prompt was taken to hold, before it was sent. `covered_upto`: the sequence up to which it had
+    a summary in place of the conversation; `trimmed_upto`: up to which old tool results were trimmed. 0: nothing of the kind.
+    """
+
     model_call_id: UUID
     turn_id: UUID | None
     step_key: str
     participant: str
     provider: str
     model: str
+    purpose: str = "turn"
+    estimated_tokens: int | None = None
+    covered_upto: int = 0
+    trimmed_upto: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ModelCallEnded:
-    """`wait_seconds`: until a next attempt may begin. `is_firm`: it belongs to the firm part."""
+    """`wait_seconds`: until a next attempt may begin. `cost`: US dollars; null where no price is known. `is_firm`: it belongs to the firm part."""
 
     model_call_id: UUID
     usage: Usage | None = None
@@ -39,6 +48,7 @@ class ModelCallEnded:
     error_class: str | None = None
     error_message: str | None = None
     wait_seconds: float | None = None
+    cost: Decimal | None = None
     is_firm: bool = True
 
 

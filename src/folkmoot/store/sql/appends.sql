@@ -44,20 +44,22 @@ i as (
     join p using (ord) cross join t
     where p.is_whole or u.n <= p.firm),
 model_calls_begun as (
-    insert into model_call (tenant_id, run_id, model_call_id, turn_id, started_at, step_key, participant, provider, model)
-    select p.tenant_id, p.run_id, u.id, u.turn_id, t.now, u.step_key, u.participant, u.provider, u.model
+    insert into model_call (tenant_id, run_id, model_call_id, turn_id, started_at, step_key, participant, provider, model, purpose,
+                            estimated_tokens, covered_upto, trimmed_upto)
+    select p.tenant_id, p.run_id, u.id, u.turn_id, t.now, u.step_key, u.participant, u.provider, u.model, u.purpose,
+           u.estimated_tokens, u.covered_upto, u.trimmed_upto
     from unnest($3::append_model_call_begun[]) as u
     join p using (ord) cross join t
     where p.is_whole),
 -- joined first, so that each call is then found by its whole key, however many the run has had
 ended as materialized (
-    select p.tenant_id, p.run_id, u.id, u.usage, u.replay, u.tier, u.error_class, u.error_message, u.wait
+    select p.tenant_id, p.run_id, u.id, u.usage, u.replay, u.tier, u.error_class, u.error_message, u.wait, u.cost
     from unnest($4::append_model_call_ended[]) as u
     join p using (ord)
     where p.is_whole or u.is_firm),
 model_calls_ended as (
     update model_call m set ended_at = t.now, usage = e.usage, replay = e.replay, service_tier = e.tier, error_class = e.error_class,
-        error_message = e.error_message, not_before = t.now + make_interval(secs => e.wait)
+        error_message = e.error_message, cost = e.cost, not_before = t.now + make_interval(secs => e.wait)
     from ended e cross join t
     where m.tenant_id = e.tenant_id and m.run_id = e.run_id and m.model_call_id = e.id and m.ended_at is null),
 -- from here to `last` is left out for batches without tool calls, voided model calls and pauses

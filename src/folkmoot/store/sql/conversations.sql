@@ -6,7 +6,8 @@ select * from item where tenant_id = :tenant_id and run_id = :run_id and sequenc
 
 -- name: noted_model_calls
 -- What the engine and the adapters must know beside the items: calls under way or failed, and what a replay needs of the others.
-select model_call_id, step_key, ended_at, error_class, error_message, extract(epoch from not_before)::float8 as not_before, provider, model, replay
+select model_call_id, step_key, ended_at, error_class, error_message, extract(epoch from not_before)::float8 as not_before, provider, model, replay,
+    covered_upto
 from model_call
 where tenant_id = :tenant_id and run_id = :run_id and voided_at is null
     and (ended_at is null or error_class is not null or replay is not null)
