@@ -240,11 +240,16 @@ def _functions(body: Json) -> list[Json]:
     return [made for tool in body.get("tools", ()) for made in tool.get("functionDeclarations", ())]
 
 
+def _schema_of(made: Json) -> Json:
+    """A field may be named as on the wire or as in the protocol's description."""
+    return made.get("parametersJsonSchema", made.get("parameters_json_schema"))
+
+
 def _pieces(body: Json) -> Iterator[Piece]:
     for part in body.get("systemInstruction", {}).get("parts", ()):
         yield Piece("system", part["text"])
     for made in _functions(body):
-        schema = made.get("parametersJsonSchema", made.get("parameters", {}))
+        schema = _schema_of(made) or made.get("parameters", {})
         yield Piece("tool", made.get("description", "") + json.dumps(schema), made["name"])
     for content in body["contents"]:
         for part in content["parts"]:
@@ -285,10 +290,9 @@ def _fault_of_functions(functions: list[Json]) -> str | None:
     for n, made in enumerate(functions):
         if not _NAME.fullmatch(made["name"]):
             return f"* GenerateContentRequest.tools[0].function_declarations[{n}].name: {_NAME_RULE}"
-        if "parametersJsonSchema" in made:
-            fault = _fault_of_schema(
-                made["parametersJsonSchema"], f"tools[0].function_declarations[{n}].parameters_json_schema"
-            )
+        schema = _schema_of(made)
+        if schema is not None:
+            fault = _fault_of_schema(schema, f"tools[0].function_declarations[{n}].parameters_json_schema")
             if fault:
                 return fault
         elif "$ref" in json.dumps(made.get("parameters", {})):
