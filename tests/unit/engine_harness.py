@@ -15,6 +15,7 @@ from uuid import UUID
 
 from folkmoot.domain import items
 from folkmoot.domain.calls import CallFact, CallResult, CallState, Tool
+from folkmoot.domain.contexts import ContextSettings
 from folkmoot.domain.definitions import Participant, ResolvedInteraction, SystemPromptMode
 from folkmoot.domain.items import Author, AuthorKind, Item
 from folkmoot.domain.model_calls import (
@@ -76,6 +77,8 @@ def panel(*seats: str | Participant, **settings: Any) -> ResolvedInteraction:
         "is_direct_questioning_allowed": True,
         "is_solution_proposal_allowed": True,
     }
+    if "max_tool_call_loops" in settings:
+        settings["context"] = ContextSettings(max_tool_call_loops=settings.pop("max_tool_call_loops"))
     return ResolvedInteraction(
         UUID(int=1), "panel", 1, "default", tuple(seat(s) if isinstance(s, str) else s for s in seats),
         settings.pop("task", "Choose."), settings.pop("system_prompts", ()),

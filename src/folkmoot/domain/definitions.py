@@ -13,6 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from folkmoot.domain.calls import Tool
+from folkmoot.domain.contexts import ContextSettings
 from folkmoot.domain.connectors import McpConnectorVersion, OpenApiConnectorVersion
 from folkmoot.domain.model_calls import ModelChoice, Sampling
 from folkmoot.domain.references import Reference as Reference
@@ -168,8 +169,6 @@ class StoredVersion:
 
 # What a run is pinned to.
 
-DEFAULT_TOOL_LOOPS = 10
-
 
 @dataclass(frozen=True, slots=True)
 class Participant:
@@ -209,7 +208,7 @@ class ResolvedInteraction:
     solution_schema: str | None = None
     solution_rule: Rule = Rule.MAJORITY
     vote_rule: Rule = Rule.MAJORITY
-    max_tool_call_loops: int = DEFAULT_TOOL_LOOPS
+    context: ContextSettings = ContextSettings()
     duration_auto_termination: timedelta | None = None
     duration_human_timeout: timedelta | None = None
     disabled_tools: tuple[str, ...] = ()

@@ -129,7 +129,7 @@ def _turn(
         made += _leaving(seating, turn, sorted_calls, model_call_id=model_call_id, new_id=new_id)
     elif sorted_calls.protocol is not None:
         made += protocol_items(seating, protocol, sorted_calls.protocol, model_call_id=model_call_id, new_id=new_id)
-    if turn.loops >= seating.definition.max_tool_call_loops:
+    if turn.loops >= seating.definition.context.max_tool_call_loops:
         reason = "it called tools where none were offered any more"
         made.append(given_up(turn, reason, new_id=new_id))
     return made
