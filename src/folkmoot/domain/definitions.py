@@ -172,7 +172,10 @@ class StoredVersion:
 
 @dataclass(frozen=True, slots=True)
 class Participant:
-    """One seat of the conversation with everything its turns need, prompts filled in."""
+    """One seat of the conversation with everything its turns need, prompts filled in.
+
+    `compaction_model`: what summarises its view in place of its own model; null: its own.
+    """
 
     name: str
     agent_id: UUID
@@ -183,6 +186,7 @@ class Participant:
     model: ModelChoice
     sampling: Sampling
     tools: tuple[Tool, ...] = ()
+    compaction_model: ModelChoice | None = None
 
 
 @dataclass(frozen=True, slots=True)
