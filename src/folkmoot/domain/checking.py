@@ -7,7 +7,7 @@ version refers to exist; that takes the store.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -27,7 +27,6 @@ from folkmoot.domain.later_parts import later_fields
 from folkmoot.domain.model_checks import faults_of_model
 from folkmoot.domain.participant_names import faults_of_names
 from folkmoot.domain.prompts import check_prompts, problem_of_input_name
-from folkmoot.domain.schema_documents import step
 from folkmoot.domain.schemas import check_schema
 from folkmoot.domain.tool_bindings import OperationBinding
 from folkmoot.domain.tool_names import faults_of_tool_names

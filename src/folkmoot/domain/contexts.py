@@ -111,23 +111,25 @@ class Cut:
     """A part of a participant's view that a summary is to stand for: all up to `upto` (a sequence) but what is pinned.
 
     `tokens_before`: of the whole prompt; `tokens_covered`: of the part; `summary_tokens`: how long the summary should be;
-    `most_tokens`: how long it may be, by our guess; `reply_tokens`: what its reply is bounded to.
+    `reply_tokens`: what its reply is bounded to. Guessed, not corrected: `most_tokens`, how long a summary may be, and
+    `part_tokens`, what the summariser may be shown.
     """
 
     upto: int
     tokens_before: int
     tokens_covered: int
     summary_tokens: int
-    most_tokens: int
     reply_tokens: int
+    most_tokens: int
+    part_tokens: int
 
 
 @dataclass(frozen=True, slots=True)
 class PromptFact:
     """Where a participant's next prompt stands, once what `trim_upto` says is trimmed. `guessed`: before correction; `tokens`: after it.
 
-    `cut`: what is to be summarised before the next call, null if nothing is; `forced_cut`: what could be where a provider has refused
-    the prompt, null if nothing could. `covered_upto`: the sequence up to which a summary stands for the conversation.
+    `cut`: what is to be summarised before the next call, null if nothing is. `covered_upto`: the sequence up to which a summary stands
+    for the conversation.
     """
 
     guessed: int
@@ -135,4 +137,3 @@ class PromptFact:
     covered_upto: int = 0
     trim_upto: int = 0
     cut: Cut | None = None
-    forced_cut: Cut | None = None

@@ -13,8 +13,8 @@ from typing import Any
 from uuid import UUID
 
 from folkmoot.domain.calls import Tool
-from folkmoot.domain.contexts import ContextSettings
 from folkmoot.domain.connectors import McpConnectorVersion, OpenApiConnectorVersion
+from folkmoot.domain.contexts import ContextSettings
 from folkmoot.domain.model_calls import ModelChoice, Sampling
 from folkmoot.domain.references import Reference as Reference
 from folkmoot.domain.tool_bindings import BindingInput, OperationBinding, SecretInput
@@ -212,7 +212,7 @@ class ResolvedInteraction:
     solution_schema: str | None = None
     solution_rule: Rule = Rule.MAJORITY
     vote_rule: Rule = Rule.MAJORITY
-    context: ContextSettings = ContextSettings()
+    context: ContextSettings = field(default_factory=ContextSettings)
     duration_auto_termination: timedelta | None = None
     duration_human_timeout: timedelta | None = None
     disabled_tools: tuple[str, ...] = ()

@@ -22,7 +22,7 @@ from folkmoot.domain.contexts import (
 from folkmoot.domain.model_calls import FailureClass, ModelCallFact
 from folkmoot.engine.seating import Seating
 from folkmoot.engine.shortening import shortened_calls
-from folkmoot.engine.view import PINNED, Shortened, View
+from folkmoot.engine.view import PINNED, View
 from folkmoot.engine.views import Views
 
 ModelCalls = Mapping[str, tuple[ModelCallFact, ...]]
@@ -32,7 +32,8 @@ _RECENT_SHARE = 0.25  # of the window, kept as it is where nothing else is set
 _SUMMARY_SHARE = 0.1
 _SUMMARY_TOKENS = (64, 2_000)  # least and most, where nothing else is set
 _REPLY_SHARE = 0.125  # of the window, left for the reply where the model's settings say nothing
-_LARGEST_PART = 0.75  # of the summariser's window: guesses of it are not corrected
+_LARGEST_PART = 0.9  # of the summariser's window, with its reply
+_MARGIN = 1.25  # a guess of a text may be so much too high
 _AFTER_REFUSAL = 0.9  # a window that refused a prompt is taken to be smaller than the prompt by so much
 
 
@@ -81,12 +82,11 @@ class Prompts(Mapping[str, PromptFact]):
             return PromptFact(guessed, round(guessed * room.ratio))
         trim_upto, saved = _trimming(view, settings, room, guessed)
         guessed -= saved
-        cut = forced = None
+        cut = None
         if settings.mode is ContextMode.COMPACT:
             mark = room.low if view.is_settling else min(room.compact_at, room.largest)
             cut = _cut(view, room, guessed, settings) if guessed > mark else None
-            forced = cut or _cut(view, room, guessed, settings)
-        return PromptFact(guessed, round(guessed * room.ratio), view.covered_upto, trim_upto, cut, forced)
+        return PromptFact(guessed, round(guessed * room.ratio), view.covered_upto, trim_upto, cut)
 
     def _room(self, participant: str, settings: ContextSettings) -> Room:
         seat = self._seating.participants[participant]
@@ -97,9 +97,13 @@ class Prompts(Mapping[str, PromptFact]):
         bounds = [bound for bound in (seat.sampling.max_tokens, seat.model.largest_response) if bound is not None]
         reply = min([*bounds, int(seat.model.context_window * _REPLY_SHARE)]) / correction.ratio
         least, most = _SUMMARY_TOKENS
-        summary = settings.summary_tokens or min(max(int(window * _SUMMARY_SHARE), least), most)
+        kept = settings.keep_recent_tokens
         summariser = self._seating.summariser(participant)
-        part = int(min(summariser.context_window, window) * _LARGEST_PART) - 2 * summary
+        smaller = min(summariser.context_window, window)
+        summary = min(max(int(smaller * _SUMMARY_SHARE), least), most)
+        if settings.summary_tokens is not None:
+            summary = max(int(settings.summary_tokens / correction.ratio), 1)
+        part = int(smaller * _LARGEST_PART) - 2 * summary - _INSTRUCTION_TOKENS
         return Room(
             window=window,
             target=window * settings.target_utilization // 100,
@@ -107,7 +111,7 @@ class Prompts(Mapping[str, PromptFact]):
             compact_at=window * settings.compact_at_utilization // 100,
             largest=window - int(reply),
             fixed=self._seating.tool_tokens(participant) + _INSTRUCTION_TOKENS + self._unread_tokens,
-            recent=int(window * _RECENT_SHARE) if settings.keep_recent_tokens is None else settings.keep_recent_tokens,
+            recent=int(window * _RECENT_SHARE if kept is None else kept / correction.ratio),
             summary=summary,
             part=max(part >> self._refused_parts(participant), summary),
             ratio=correction.ratio,
@@ -131,24 +135,20 @@ def key_prefix(participant: str, covered_upto: int) -> str:
 
 def _trimming(view: View, settings: ContextSettings, room: Room, guessed: int) -> tuple[int, int]:
     """Up to which sequence results are trimmed, and how many tokens that saves beyond what is trimmed already."""
-    upto = view.trimmed_upto
-    if settings.trimming is TrimmingMode.NEVER:
-        return upto, 0
-    shortened = shortened_calls(view, settings)
-    if settings.trimming is TrimmingMode.AFTER_CYCLES:
-        upto = max(upto, view.round_upto(settings.trimming_cycles))
-        return upto, sum(saved for entered, saved in _savings(view, shortened) if entered <= upto)
-    total = 0
-    if guessed > room.target:
-        for entered, saved in _savings(view, shortened):
+    upto, total = view.trimmed_upto, 0
+    if settings.trimming is TrimmingMode.AFTER_CYCLES and (old := view.round_upto(settings.trimming_cycles)) > upto:
+        return old, sum(saved for entered, saved in _savings(view, settings) if entered <= old)
+    if settings.trimming is TrimmingMode.ON_PRESSURE and guessed > room.target:
+        for entered, saved in _savings(view, settings):
             if guessed - total <= room.low and entered > upto:
                 break
             upto, total = max(upto, entered), total + saved
     return upto, total
 
 
-def _savings(view: View, shortened: Mapping[str, Shortened]) -> Iterator[tuple[int, int]]:
+def _savings(view: View, settings: ContextSettings) -> Iterator[tuple[int, int]]:
     """Of each call that can be trimmed, oldest first: where its result came in, and what trimming it saves."""
+    shortened = shortened_calls(view, settings)
     for index, entry in enumerate(view.entries[: view.seen]):
         short = shortened.get(getattr(entry, "call_id", ""))
         if short is not None:
@@ -159,30 +159,27 @@ def _cut(view: View, room: Room, guessed: int, settings: ContextSettings) -> Cut
     """What to summarise so that the prompt gets down to the low water; null where that would gain nothing."""
     loose = [0 if note is PINNED else size for note, size in zip(view.notes, view.sizes, strict=True)]
     pinned = view.tokens - sum(loose)
-    # After a refusal there may be nothing to be seen of what is too much: half of what there is, then.
-    low = min(room.low, guessed // 2) if guessed <= room.low else room.low
-    kept = min(room.recent, max(low - room.fixed - pinned - room.summary, 0))
+    kept = min(room.recent, max(room.low - room.fixed - pinned - room.summary, 0))
     end = _end(view, loose, kept=kept, most=view.seen)
-    if _left(loose, end) + room.fixed + pinned + room.summary > room.largest:
+    if sum(loose[end:]) + room.fixed + pinned + room.summary > room.largest:
         # What was not seen yet does not fit beside the rest: words may be summarised, results of the newest calls may not.
         end = max(end, _end(view, loose, kept=kept, most=view.unseen_calls))
-    end = _within(view, loose, end, room.part)
+    # The summariser is shown what is pinned, too.
+    part = max(room.part - pinned, room.summary)
+    end = _within(view, loose, end, part)
     covered = sum(loose[:end])
     if covered <= room.summary:
         return None
-    most = settings.summary_limit_tokens or 2 * room.summary
+    reply = settings.summary_limit_tokens or round(2 * room.summary * room.ratio)
     return Cut(
         upto=view.entered[end - 1],
         tokens_before=round(guessed * room.ratio),
         tokens_covered=round(covered * room.ratio),
-        summary_tokens=room.summary,
-        most_tokens=min(most, covered - 1),
-        reply_tokens=most,
+        summary_tokens=round(room.summary * room.ratio),
+        reply_tokens=reply,
+        most_tokens=min(round(reply / room.ratio * _MARGIN), covered - 1),
+        part_tokens=part + pinned,
     )
-
-
-def _left(loose: list[int], end: int) -> int:
-    return sum(loose[end:])
 
 
 def _end(view: View, loose: list[int], *, kept: int, most: int) -> int:

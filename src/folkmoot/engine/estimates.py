@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from folkmoot.domain.items import Item
 from folkmoot.domain.model_calls import Entry, OwnCall, Usage
 
 MESSAGE_TOKENS = 4  # what a message takes beside its text
@@ -35,6 +36,14 @@ def entry_tokens(entry: Entry) -> int:
     if isinstance(entry, OwnCall):
         return tokens_of(entry.name) + tokens_of(entry.arguments_json) + tokens_of(entry.result) + 2 * MESSAGE_TOKENS
     return tokens_of(entry.text) + MESSAGE_TOKENS
+
+
+def item_tokens(item: Item) -> int:
+    """About what an item adds to the prompt of whoever sees all of it."""
+    body = item.body
+    return MESSAGE_TOKENS + sum(
+        tokens_of(value) for name in body.__slots__ if isinstance(value := getattr(body, name), str)
+    )
 
 
 def usage_of_lost(prompt_tokens: int) -> Usage:

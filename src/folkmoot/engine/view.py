@@ -175,6 +175,15 @@ class View:
 
     # cutting
 
+    @property
+    def unseen_calls(self) -> int:
+        """How many of the entries come before the results that the participant has not seen yet."""
+        newest = self.entries[self.seen :]
+        has_results = any(
+            isinstance(e, OwnCall) and n is not None for e, n in zip(newest, self.notes[self.seen :], strict=True)
+        )
+        return self.seen if has_results else len(self.entries)
+
     def round_upto(self, kept: int) -> int:
         """The sequence up to which results are older than the `kept` newest rounds of calls; 0: none is."""
         return self._rounds[-kept - 1] if len(self._rounds) > kept else 0
