@@ -64,7 +64,6 @@ PROVIDERS: Mapping[str, Provider] = MappingProxyType(
             Provider("crusoe", "https://api.inference.crusoecloud.com/v1", "CRUSOE_API_KEY"),
             Provider("deepseek", "https://api.deepseek.com", "DEEPSEEK_API_KEY"),
             Provider("fireworks", "https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY"),
-            Provider("github", "https://models.github.ai/inference", "GITHUB_API_KEY"),
             Provider("heroku", "https://us.inference.heroku.com/v1", "HEROKU_INFERENCE_KEY"),
             Provider("litellm"),
             Provider("moonshotai", "https://api.moonshot.ai/v1", "MOONSHOTAI_API_KEY"),
