@@ -17,7 +17,7 @@ import httpx2
 from google.genai import Client, errors
 from google.genai.types import GenerateContentResponse, HttpOptions, HttpResponse
 
-from folkmoot.llm.ready_body import encoded
+from folkmoot.llm.ready_body import error_body, ready_request
 
 Json = Any
 
@@ -59,7 +59,7 @@ class _Models:
         url = f"{self._url}/{_API}/models/{model}:generateContent"
         response = await self._http.send(self._request(url, contents, config))
         if response.status_code != 200:
-            errors.APIError.raise_error(response.status_code, _read(response), response)
+            errors.APIError.raise_error(response.status_code, _told(response), response)
         return _reply(response.json(), response)
 
     async def generate_content_stream(
@@ -73,7 +73,7 @@ class _Models:
         try:
             if response.status_code != 200:
                 await response.aread()
-                errors.APIError.raise_error(response.status_code, _read(response), response)
+                errors.APIError.raise_error(response.status_code, _told(response), response)
             async for line in response.aiter_lines():
                 if line.startswith("data:"):
                     yield _reply(json.loads(line[5:]), response)
@@ -81,13 +81,9 @@ class _Models:
             await response.aclose()
 
     def _request(self, url: str, contents: Json, config: Json) -> httpx2.Request:
-        timeout = config.get("http_options", {}).get("timeout")
-        within = httpx2.USE_CLIENT_DEFAULT if timeout is None else self._within(timeout / 1000)
-        content = encoded(_body(contents, config))
-        return self._http.build_request("POST", url, headers=self._headers, content=content, timeout=within)
-
-    def _within(self, seconds: float) -> httpx2.Timeout:
-        return httpx2.Timeout(seconds, connect=self._http.timeout.connect)
+        milliseconds = config.get("http_options", {}).get("timeout")
+        within = None if milliseconds is None else milliseconds / 1000
+        return ready_request(self._http, url, _body(contents, config), headers=self._headers, timeout=within)
 
 
 def _body(contents: Json, config: Json) -> Json:
@@ -131,11 +127,9 @@ def _reply(told: Json, response: httpx2.Response) -> GenerateContentResponse:
     return made
 
 
-def _read(response: httpx2.Response) -> Json:
-    try:
-        return response.json()
-    except ValueError:
-        return {"error": {"code": response.status_code, "message": "", "status": ""}}
+def _told(response: httpx2.Response) -> Json:
+    told = error_body(response)
+    return told if isinstance(told, dict | list) else {"error": {"code": response.status_code, "message": ""}}
 
 
 # The SDK would make one, which costs tens of milliseconds and is never used.
