@@ -33,6 +33,10 @@ class Views:
         self._keys = {name_key(name) for name in self.of}
         self._sealed: list[Item] = []
 
+    def pass_over(self) -> None:
+        """An item that nobody sees."""
+        self._position.sequence += 1
+
     def add(self, item: Item) -> None:
         self._position.sequence += 1
         match item.body:
