@@ -87,6 +87,7 @@ def test_addresses_are_those_that_the_library_knows(monkeypatch: pytest.MonkeyPa
     "choice, part",
     [
         (ModelChoice("vllm", "x"), "no baseUrl"),
+        (ModelChoice("groq", "x", api_key_variable="MY_KEY"), "pip install 'pydantic-ai-slim[groq]'"),
         (ModelChoice("anthropic", "claude"), "ANTHROPIC_API_KEY"),
         (ModelChoice("google", "gemini"), "GEMINI_API_KEY"),
         (ModelChoice("acme", "x"), "no model provider 'acme'"),

