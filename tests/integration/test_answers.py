@@ -333,6 +333,20 @@ def without_guards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pending, "_sql", aiosql.from_str(bare, "asyncpg", kwargs_only=True, mandatory_parameters=False))
 
 
+def have_them_meet(monkeypatch: pytest.MonkeyPatch, parties: int) -> asyncio.Barrier:
+    """So many have read what is asked before any of them answers it; where the run is locked, they would wait for ever."""
+    met = asyncio.Barrier(parties)
+    find = pending.find
+
+    async def found(*arguments: Any, **named: Any) -> Any:
+        entry = await find(*arguments, **named)
+        await met.wait()
+        return entry
+
+    monkeypatch.setattr(pending, "find", found)
+    return met
+
+
 async def outcome_of(work: Any) -> Any:
     """What came of an attempt: its value, or the error's class."""
     try:
@@ -368,17 +382,20 @@ class TestRaces:
     async def test_without_the_guards_more_than_one_counts(
         self, asked: Asked, second: Database, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The negative control of the test above."""
+        """The negative control of the test above: all four read before any decides."""
         without_guards(monkeypatch)
-        counted, woken = await self.decisions(asked, second, 20)
-        assert max(counted) > 1 and woken > 20
+        have_them_meet(monkeypatch, 4)
+        assert await self.decisions(asked, second, 3) == ([4] * 3, 12)
 
-    async def contest(self, asked: Asked, second: Database, rounds: int) -> None:
-        """Approve, reject, stop and expiry at once, so many rounds: one of them counts, and the audit log has every attempt."""
+    async def contest(self, asked: Asked, second: Database, rounds: int, *, seconds: float = 0.02) -> None:
+        """Approve, reject, stop and expiry at once, so many rounds: one of them counts, and the audit log has every attempt.
+
+        The expiry is within `seconds`, and looked for within 20 ms.
+        """
         database = asked.database
         caller = await keys.owner(database)
         for run_id in await copies(database, asked.run_id, rounds):
-            call = await ask(database, run_id, APPROVAL, expires_in=random.uniform(0.002, 0.02))
+            call = await ask(database, run_id, APPROVAL, expires_in=random.uniform(seconds / 10, seconds))
             await asyncio.gather(
                 self.expire(second, after=random.uniform(0, 0.02)),
                 outcome_of(decide(database, caller, run_id, call, approves=True)),
@@ -418,10 +435,18 @@ class TestRaces:
     async def test_without_the_guards_several_win(
         self, asked: Asked, second: Database, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The negative control of the test above: more than one counts, or they lock each other out."""
+        """The negative control of the test above: both decisions count, since both read before either decides or the run is stopped."""
         without_guards(monkeypatch)
+        met = have_them_meet(monkeypatch, 3)
+        request_stop = runs.request_stop
+
+        async def stopped(*arguments: Any, **named: Any) -> Any:
+            await met.wait()
+            return await request_stop(*arguments, **named)
+
+        monkeypatch.setattr(runs, "request_stop", stopped)
         with pytest.raises((AssertionError, asyncpg.DeadlockDetectedError)):
-            await self.contest(asked, second, 60)
+            await self.contest(asked, second, 1, seconds=1000)
 
     async def test_answers_to_several_things_at_once_leave_no_gap(self, asked: Asked, second: Database) -> None:
         """B17: the last answers at the same moment, and a message: sequences without a gap, and the run is ready."""
