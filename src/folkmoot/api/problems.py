@@ -67,8 +67,8 @@ _SHAPE = {"schema": {"$ref": "#/components/schemas/Problem"}}
 
 
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """What a route's document says about the errors it can give. Whoever asks for a key asks for a right, too."""
-    given = {*statuses, 403} if 401 in statuses else statuses
+    """What a route's document says about the errors it can give. Whoever asks for a key asks for a right, and looks at the query."""
+    given = {*statuses, 403, 422} if 401 in statuses else statuses
     return {
         status: {"model": Problem, "description": _TITLES[status], "content": {MEDIA_TYPE: _SHAPE}}
         for status in sorted(given)
