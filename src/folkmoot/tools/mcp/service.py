@@ -25,8 +25,9 @@ from folkmoot.tools.mcp.listing import discovered, listed
 from folkmoot.tools.mcp.local import LocalServer, LocalServers, line_limit
 from folkmoot.tools.mcp.remote import RemoteServers
 from folkmoot.tools.mcp.talk import Order, ordered
-from folkmoot.tools.mcp.texts import shortened, without
+from folkmoot.tools.mcp.texts import shortened
 from folkmoot.tools.mcp.trace import Changed, ServerFailure, Trace
+from folkmoot.tools.sent_secrets import SentSecrets
 
 _LISTING_BYTES = 16_777_216
 # What the libraries log holds URLs, and what servers say, secrets of ours given back included. Each failure is told by us.
@@ -78,9 +79,10 @@ class McpTools:
             raise ConnectorFault(f"{subject} did not answer within {limit_seconds:g} seconds.") from None
         except ServerFailure as failure:
             aside = f" It wrote: '{failure.aside}'." if failure.aside else ""
-            raise ConnectorFault(without(f"{subject} {failure}{aside}", headers.values())) from None
+            raise ConnectorFault(SentSecrets(headers.values()).masked(f"{subject} {failure}{aside}")) from None
         except ConnectorFault as fault:
-            raise ConnectorFault(f"{subject} cannot be used. {without(str(fault), headers.values())}") from None
+            said = SentSecrets(headers.values()).masked(str(fault))
+            raise ConnectorFault(f"{subject} cannot be used. {said}") from None
 
     async def call(
         self,
@@ -150,7 +152,9 @@ class McpTools:
             return _failed(
                 call, ServerFailure(f"could not be worked with ({type(error).__name__})."), is_unknown=is_unknown
             )
-        return result_of(answer, subject=call.subject, limit_bytes=call.limit_bytes, secrets=call.headers.values())
+        return result_of(
+            answer, subject=call.subject, limit_bytes=call.limit_bytes, secrets=SentSecrets(call.headers.values())
+        )
 
     async def _answer(self, call: _Call, trace: Trace) -> types.CallToolResult:
         async def task(session: ClientSession) -> types.CallToolResult:
@@ -216,7 +220,7 @@ def _overrun(call: _Call, trace: Trace) -> CallResult:
 
 
 def _failed(call: _Call, failure: ServerFailure, *, is_unknown: bool) -> CallResult:
-    reason = without(str(failure), call.headers.values())
+    reason = SentSecrets(call.headers.values()).masked(str(failure))
     if is_unknown:
         return _error(
             f"{call.subject} failed: its server {reason} The outcome is unknown: {UNKNOWN_OUTCOME}.", unknown=True

@@ -19,9 +19,10 @@ from folkmoot.domain.operations import Http, OpenApiDescriptor, OperationTarget
 from folkmoot.tools.addresses import AddressRefused
 from folkmoot.tools.bodies import read_body
 from folkmoot.tools.functions import UNKNOWN_OUTCOME
-from folkmoot.tools.openapi.answers import Mask, result_of
+from folkmoot.tools.openapi.answers import result_of
 from folkmoot.tools.openapi.requests import BuiltRequest, build
 from folkmoot.tools.openapi.styles import UnfitArguments
+from folkmoot.tools.sent_secrets import SentSecrets
 
 Json = Any
 
@@ -35,7 +36,7 @@ class _Call:
     limit_seconds: float
     limit_bytes: int
     is_repeatable: bool
-    mask: Mask
+    secrets: SentSecrets
     is_sent: bool = False
     status: int | None = None
 
@@ -51,7 +52,9 @@ class _Call:
         response = await client.send(request, stream=True)
         self.status = response.status_code
         body = await read_body(response, limit_bytes=self.limit_bytes)
-        return result_of(response, body, limit_bytes=self.limit_bytes, is_repeatable=self.is_repeatable, mask=self.mask)
+        return result_of(
+            response, body, limit_bytes=self.limit_bytes, is_repeatable=self.is_repeatable, secrets=self.secrets
+        )
 
     def failed(self, what: str) -> CallResult:
         """A failure on the way, as far as the call got."""
@@ -64,7 +67,7 @@ class _Call:
         return self.error(f"{what}; what came of the call is unknown: {UNKNOWN_OUTCOME}.", unknown=True)
 
     def error(self, text: str, *, unknown: bool = False) -> CallResult:
-        return CallResult(text=self.mask.masked(visible(text)), is_error=True, unknown=unknown)
+        return CallResult(text=self.secrets.masked(visible(text)), is_error=True, unknown=unknown)
 
     async def _trace(self, event: str, info: Mapping[str, Any]) -> None:
         if event.endswith("send_request_headers.started"):
@@ -87,7 +90,7 @@ async def call(
     `client`: a guarded one. `arguments`: the final ones, by their names in the descriptor. `headers`: with the secrets, sent
     as they are and masked in the result. `is_repeatable`: the operation only reads, or is idempotent.
     """
-    one = _Call(limit_seconds, limit_bytes, is_repeatable, Mask(headers.values()))
+    one = _Call(limit_seconds, limit_bytes, is_repeatable, SentSecrets(headers.values()))
     try:
         own = {IDEMPOTENCY_KEY: idempotency_key} if idempotency_key is not None else {}
         request = _built(target, arguments, {**own, **headers})
