@@ -26,7 +26,7 @@ _LONGER = 400
 async def model_calls(course: Course) -> None:
     for repeat in range(1, course.repeats + 1):
         for provider in PROVIDERS:
-            async with _fake_provider(provider) as url:
+            async with fake_provider(provider) as url:
                 ms = await _called(provider, url, calls=_QUICK_CALLS if course.is_quick else _CALLS)
             course.record(
                 "m", provider, repeat, ours_ms=ms["ours"], ours_streamed_ms=ms["ours_streamed"], sdk_ms=ms["sdk"], httpx2_ms=ms["httpx2"],
@@ -35,9 +35,11 @@ async def model_calls(course: Course) -> None:
 
 
 @asynccontextmanager
-async def _fake_provider(provider: str) -> AsyncIterator[str]:
+async def fake_provider(provider: str, *, window: int | None = None) -> AsyncIterator[str]:
+    """Its base URL. `window`: tokens of the longest prompt that it takes; null: any."""
+    bounds = [] if window is None else ["--window", str(window)]
     process = await asyncio.create_subprocess_exec(
-        sys.executable, str(_FAKE), provider, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+        sys.executable, str(_FAKE), provider, *bounds, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
     )
     assert process.stdin is not None and process.stdout is not None
     try:
