@@ -53,6 +53,13 @@ _PROBLEMS: dict[str, Problem] = {
     "Authentication": _problem(401, "invalid x-api-key"),
     "forbidden": _problem(403, "Your API key does not have permission to use the specified resource."),
     "RateLimited": _problem(429, "This request would exceed the rate limit of your organization.", **{"retry-after": "17"}),
+    "RateLimited-limits": _problem(
+        429, "This request would exceed the rate limit of your organization.", **{
+            "date": "Mon, 30 Nov 2026 12:00:00 GMT",
+            "anthropic-ratelimit-requests-remaining": "9", "anthropic-ratelimit-requests-reset": "2026-11-30T14:00:00Z",
+            "anthropic-ratelimit-input-tokens-remaining": "0", "anthropic-ratelimit-input-tokens-reset": "2026-11-30T12:01:02.5Z",
+        }
+    ),
     "QuotaExhausted": _problem(400, _CREDIT),
     "QuotaExhausted-billing": _problem(402, "Your account has a problem with its billing."),
     "QuotaExhausted-limit": _problem(

@@ -113,6 +113,7 @@ _PROBLEMS: dict[str, Problem] = {
     "RateLimited-bare": _problem(429, "RESOURCE_EXHAUSTED", "Resource has been exhausted (e.g. check quota)."),
     "QuotaExhausted": _problem(429, "RESOURCE_EXHAUSTED", _USED_UP, _quota(_PER_DAY)),
     "Overloaded": _problem(503, "UNAVAILABLE", "The model is overloaded. Please try again later.", _retry("3s")),
+    "Overloaded-bare": _problem(503, "UNAVAILABLE", "The service is currently unavailable."),
     "ContextTooLong": _problem(
         400, "INVALID_ARGUMENT", "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."
     ),

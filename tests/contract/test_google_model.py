@@ -79,6 +79,7 @@ async def test_signature_of_a_text_goes_back_with_it(google: Subject) -> None:
         ("RateLimited-bare", FailureClass.RATE_LIMITED),
         ("Authentication-401", FailureClass.AUTHENTICATION),
         ("deadline", FailureClass.TIMEOUT),
+        ("Overloaded-bare", FailureClass.OVERLOADED),
     ],
 )
 async def test_other_words_for_the_same_failure(google: Subject, play: str, kind: FailureClass) -> None:

@@ -417,6 +417,24 @@ async def test_failure_says_what_where_and_what_to_do(remote: Subject) -> None:
         assert part in failure.message and "cret" not in failure.message, failure
 
 
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+async def test_wait_is_read_from_the_limit_that_is_used_up(provider: str) -> None:
+    """B44: where there is no Retry-After; by the answer's own date, whatever this machine's clock says."""
+    with subject_of(provider) as made:
+        failure = await made.fail(a_request(made.play("RateLimited-limits")))
+        await made.close()
+    assert (failure.failure, failure.retry_after_seconds) == (FailureClass.RATE_LIMITED, 62.5)
+
+
+async def test_key_that_no_header_may_hold_is_told_and_not_sent(remote: Subject) -> None:
+    """B52."""
+    model = remote.play("text")
+    for key in ("sk-wr\u00f6ng", "sk-two lines", "sk-x\n"):
+        failure = await remote.fail(a_request(model, access=access_to(model, key)))
+        assert failure.failure is FailureClass.AUTHENTICATION and key.strip() not in failure.message
+    assert remote.seen.bodies == []
+
+
 async def test_server_that_cannot_be_reached_is_named(remote: Subject) -> None:
     """B52: without the user part of its URL."""
     for remote.is_read in (True, False):

@@ -12,10 +12,11 @@ from pydantic_ai import exceptions as faults
 
 from folkmoot.domain.model_calls import FailureClass, ModelFailure
 from folkmoot.llm.place import Place
+from folkmoot.llm.retry_waits import told_wait
 from folkmoot.vault.masks import mask
 
 _LONGEST_QUOTE = 300
-_KEY_LIKE = re.compile(r"\b(?:sk|pk|key|gsk|xai)-[A-Za-z0-9_*.-]{6,}|Bearer\s+\S+")
+_KEY_LIKE = re.compile(r"\b(?:sk|pk|key|gsk|xai)-[A-Za-z0-9_*.-]{6,}|\bAIza[A-Za-z0-9_*.-]{6,}|Bearer\s+\S+")
 _TOO_LONG = (
     "context size",
     "context length",
@@ -43,6 +44,8 @@ def failure_of(error: Exception, place: Place) -> ModelFailure:
     said = _quoted(error, place)
     retry_after = getattr(error, "retry_after", None)
     failure = _class_of(error)
+    if retry_after is None and failure is FailureClass.RATE_LIMITED:
+        retry_after = told_wait(getattr(error, "headers", None) or {})
     return ModelFailure(failure, _sentence(failure, error, place, said), retry_after)
 
 
@@ -68,6 +71,8 @@ def _class_of(error: Exception) -> FailureClass:
         return FailureClass.QUOTA_EXHAUSTED
     if isinstance(error, faults.ModelHTTPError) and error.status_code in _OF_STATUS:
         return _OF_STATUS[error.status_code]
+    if isinstance(error, faults.ModelHTTPError) and error.provider_error_code == "UNAVAILABLE":
+        return FailureClass.OVERLOADED
     for kind, failure in _CLASSES:
         if isinstance(error, kind):
             return failure
