@@ -8,6 +8,7 @@ Prints one JSON line of milliseconds per call, medians of ten rounds. The subjec
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import statistics
 import sys
@@ -147,6 +148,10 @@ async def _measure(provider: str, url: str, calls: int) -> dict[str, float]:
         "sdk": _sdk(provider, url, pool.http, sent[0]),
         "httpx2": _bare(_URL_OF[provider].format(url), pool.http, sent[0]),
     }
+    # As a worker sets its collector; for all subjects alike.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 100)
     a_round = max(calls // _ROUNDS, 1)
     spent: dict[str, list[float]] = {name: [] for name in subjects}
     for _ in range(_ROUNDS + 1):

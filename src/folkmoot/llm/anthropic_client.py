@@ -11,6 +11,7 @@ from typing import Any
 import httpx2
 from anthropic import APIStatusError, AsyncAnthropic, AsyncStream, NotGiven, Omit, not_given
 from anthropic.types.beta import BetaMessage, BetaRawMessageStreamEvent
+from pydantic import ValidationError
 
 from folkmoot.llm.ready_body import encoded, error_body, ready_request
 from folkmoot.llm.tiers import hear_tier
@@ -98,9 +99,17 @@ class _Messages:
         if response.status_code != 200:
             told = error_body(response)
             raise APIStatusError(str(told), response=response, body=told)
-        made = BetaMessage.construct(**response.json())
+        made = _message(response.json())
         hear_tier(made.usage.service_tier)
         return made
+
+
+def _message(told: Any) -> BetaMessage:
+    """As the SDK reads it: by its types where it keeps to them, which is fast, and loosely where it does not."""
+    try:
+        return BetaMessage.model_validate(told)
+    except ValidationError:
+        return BetaMessage.construct(**told)
 
 
 class _Heard:

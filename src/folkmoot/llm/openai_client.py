@@ -21,6 +21,7 @@ from openai import (
     RequestOptions,
 )
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from pydantic import ValidationError
 
 from folkmoot.llm.ready_body import encoded, error_body, ready_request
 
@@ -101,4 +102,12 @@ class _Completions:
             told = error_body(response)
             inner = told.get("error", told) if isinstance(told, dict) else told
             raise APIStatusError(str(inner), response=response, body=inner)
-        return ChatCompletion.construct(**response.json())
+        return _completion(response.json())
+
+
+def _completion(told: Any) -> ChatCompletion:
+    """As the SDK reads it: by its types where it keeps to them, which is fast, and loosely where it does not."""
+    try:
+        return ChatCompletion.model_validate(told)
+    except ValidationError:
+        return ChatCompletion.construct(**told)
