@@ -11,11 +11,13 @@ import asyncio
 from collections.abc import Coroutine
 from contextlib import suppress
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+from folkmoot.domain.costs import cost_of
 from folkmoot.domain.items import EndReason
-from folkmoot.domain.model_calls import WAITED_OUT, ModelCallFact, ModelFailure, ModelReply, Replay
+from folkmoot.domain.model_calls import WAITED_OUT, ModelCallFact, ModelChoice, ModelFailure, ModelReply, Replay, Usage
 from folkmoot.domain.runs import ClaimedRun, Facts
 from folkmoot.engine import decide, record
 from folkmoot.engine.protocol import Protocol
@@ -60,7 +62,7 @@ class Drive:
         self._is_apart = is_apart
         self._stopped_by = stopped_by
         self._clock = DatabaseClock(claimed.now)
-        self._transcript = Transcript(claimed.claim, claimed.last_sequence)
+        self._transcript = Transcript(claimed.claim, claimed.last_sequence, cost_of=self._cost)
         self._under_way: dict[str, asyncio.Task[None]] = {}
         self._asking: dict[str, tuple[AskModel, UUID]] = {}
         self._unsent: list[UUID] = []  # model calls whose rows are written, or may be, and which were not sent yet
@@ -307,7 +309,8 @@ class Drive:
         model = self._transcript.seating.participants[step.participant].model
         replay = Replay(model.provider, model.model_name, reply.replay) if reply.replay is not None else None
         self._transcript.note_reply(step.key, call_id, replay)
-        return ModelCallEnded(call_id, reply.usage, reply.replay, reply.service_tier)
+        cost = self._cost(model, reply.usage, reply.service_tier)
+        return ModelCallEnded(call_id, reply.usage, reply.replay, reply.service_tier, cost=cost)
 
     def _failed(self, step: AskModel, call_id: UUID, failure: ModelFailure) -> ModelCallEnded:
         wait: float | None = None
@@ -316,9 +319,18 @@ class Drive:
             wait = max(wait, failure.retry_after_seconds or 0.0)
         not_before = self._clock.now_timestamp() + wait if wait is not None else None
         self._transcript.note_failure(ModelCallFact(call_id, step.key, failure.failure, failure.message, not_before))
+        model = self._transcript.seating.participants[step.participant].model
         return ModelCallEnded(
-            call_id, failure.usage, error_class=failure.failure.value, error_message=failure.message, wait_seconds=wait
-        )
+            call_id, failure.usage, error_class=failure.failure.value, error_message=failure.message, wait_seconds=wait,
+            cost=self._cost(model, failure.usage, None) if failure.usage is not None else None,
+        )  # fmt: skip
+
+    def _cost(self, model: ModelChoice, usage: Usage, service_tier: str | None) -> Decimal | None:
+        """At the prices of this moment."""
+        now = datetime.fromtimestamp(self._clock.now_timestamp(), UTC)
+        prompt_tokens = usage.input + usage.cached_input + usage.cache_write
+        prices = self._workshop.prices_of(model, now, prompt_tokens=prompt_tokens, service_tier=service_tier)
+        return cost_of(usage, prices)
 
     # waiting
 

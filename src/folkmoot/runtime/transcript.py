@@ -6,16 +6,17 @@ decisions (`engine`) and commits (`drive`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from decimal import Decimal
 from uuid import UUID
 
 from folkmoot.domain import items
 from folkmoot.domain.approvals import final_call
 from folkmoot.domain.calls import CallFact, CallState
 from folkmoot.domain.items import Item
-from folkmoot.domain.model_calls import FailureClass, ModelCallFact, ModelRequest, Replay, Usage
+from folkmoot.domain.model_calls import FailureClass, ModelCallFact, ModelChoice, ModelRequest, Replay, Usage
 from folkmoot.domain.operations import OperationTarget
 from folkmoot.domain.pending import Decision
 from folkmoot.domain.run_status import RunStatus
@@ -33,17 +34,24 @@ _PAGE = 500
 _LOST_WORDS = "The worker that made this call is gone; its reply was not read."
 
 
+CostOf = Callable[[ModelChoice, Usage, str | None], Decimal | None]
+
+
 class Transcript:
-    """`sequence`: of the last item in the copy. Before `load` there is an empty protocol, and nothing else."""
+    """`sequence`: of the last item in the copy. Before `load` there is an empty protocol, and nothing else.
+
+    `cost_of`: what a model's call costs now, by its usage and service tier.
+    """
 
     seating: Seating
     views: Views
 
-    def __init__(self, claim: Claim, sequence: int) -> None:
+    def __init__(self, claim: Claim, sequence: int, *, cost_of: CostOf) -> None:
         self.protocol = Protocol()
         self.sequence = 0
         self._upto = sequence
         self._claim = claim
+        self._cost_of = cost_of
         self._model_calls: dict[str, tuple[ModelCallFact, ...]] = {}
         self._calls: dict[str, CallFact] = {}
         self._decisions: dict[str, Decision] = {}
@@ -123,8 +131,9 @@ class Transcript:
         for key, facts in self._model_calls.items():
             for fact in facts:
                 if fact.failure is None:
-                    usage = estimates.usage_of_lost(self.views.of[self._participant_of(key)].entries, None)
-                    ended.append(_lost(fact.model_call_id, usage, is_firm=True))
+                    participant = self._participant_of(key)
+                    usage = estimates.usage_of_lost(self.views.of[participant].entries, None)
+                    ended.append(self._lost(fact.model_call_id, participant, usage, is_firm=True))
             self._model_calls[key] = tuple(
                 ModelCallFact(f.model_call_id, key, FailureClass.LOST, _LOST_WORDS) if f.failure is None else f
                 for f in facts
@@ -134,7 +143,13 @@ class Transcript:
     def lost_call(self, step: AskModel, call_id: UUID, *, is_firm: bool) -> ModelCallEnded:
         """A model call under way whose reply will not be read."""
         usage = estimates.usage_of_lost(self.views.of[step.participant].entries, step.instruction)
-        return _lost(call_id, usage, is_firm=is_firm)
+        return self._lost(call_id, step.participant, usage, is_firm=is_firm)
+
+    def _lost(self, call_id: UUID, participant: str, usage: Usage, *, is_firm: bool) -> ModelCallEnded:
+        cost = self._cost_of(self.seating.participants[participant].model, usage, None)
+        return ModelCallEnded(
+            call_id, usage, error_class=FailureClass.LOST.value, error_message=_LOST_WORDS, cost=cost, is_firm=is_firm
+        )
 
     def _participant_of(self, step_key: str) -> str:
         if step_key.startswith("ballot:"):
@@ -188,9 +203,3 @@ def _outcome(body: items.ToolResult, detail: items.Detail | None) -> str:
     if isinstance(detail, items.UnknownOutcome):
         return "unknown"
     return "error" if body.is_error else "done"
-
-
-def _lost(call_id: UUID, usage: Usage, *, is_firm: bool) -> ModelCallEnded:
-    return ModelCallEnded(
-        call_id, usage, error_class=FailureClass.LOST.value, error_message=_LOST_WORDS, is_firm=is_firm
-    )
