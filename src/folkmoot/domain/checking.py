@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from folkmoot.domain.binding_checks import faults_of_bindings, faults_of_call_inputs
+from folkmoot.domain.budgets import faults_of_budget
 from folkmoot.domain.definitions import (
     AgentBinding,
     AgentVersion,
@@ -60,6 +61,7 @@ def faults_of_interaction(version: RoundRobinVersion) -> tuple[Fault, ...]:
         *_bound_faults(version),
         *_context_faults(version.context_settings),
         *_endless_faults(version),
+        *faults_of_budget(version.budget),
     )
 
 

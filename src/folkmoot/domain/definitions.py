@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
+from folkmoot.domain.budgets import Budget
 from folkmoot.domain.calls import Tool
 from folkmoot.domain.connectors import McpConnectorVersion, OpenApiConnectorVersion
 from folkmoot.domain.model_calls import ModelChoice, Sampling
@@ -31,11 +32,14 @@ class DefinitionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AiModelVersion:
-    """`prices`: money per million tokens by kind; `capabilities`: tools, structuredOutput, images, reasoning."""
+    """`prices`: money per million tokens by kind; `capabilities`: tools, structuredOutput, images, reasoning.
+
+    `context_window` null: as the catalogue of known models says when a run starts.
+    """
 
     provider: str
     model_name: str
-    context_window: int = 8192
+    context_window: int | None = None
     largest_response: int | None = None
     base_url: str | None = None
     api_key_variable: str | None = None
@@ -138,6 +142,7 @@ class RoundRobinVersion:
     vote_rule: Rule = Rule.MAJORITY
     context_settings: dict[str, Json] = field(default_factory=dict)
     later: dict[str, Json] = field(default_factory=dict)
+    budget: Budget | None = None
 
 
 Version = AgentVersion | AiModelVersion | RoundRobinVersion | McpConnectorVersion | OpenApiConnectorVersion
@@ -169,6 +174,7 @@ class StoredVersion:
 # What a run is pinned to.
 
 DEFAULT_TOOL_LOOPS = 10
+DEFAULT_WINDOW = 8192  # tokens, where neither a definition nor the catalogue names a model's
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,3 +219,4 @@ class ResolvedInteraction:
     duration_auto_termination: timedelta | None = None
     duration_human_timeout: timedelta | None = None
     disabled_tools: tuple[str, ...] = ()
+    budget: Budget | None = None

@@ -263,8 +263,9 @@ class Drive:
             self._asking[step.key] = (step, begun.model_call_id)
             request = self._transcript.request(step)
             work = perform.ask(
-                self._workshop, self.claim.run_id, step, request=request, model_call_id=begun.model_call_id
-            )
+                self._workshop, self.claim, step, request=request, model_call_id=begun.model_call_id,
+                budget=self._transcript.seating.definition.budget,
+            )  # fmt: skip
             self._spawn(step.key, work)
         self._unsent = []
         return await self._begin_calls(calls) if calls else True

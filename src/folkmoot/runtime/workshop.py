@@ -15,6 +15,7 @@ from folkmoot.domain.costs import UNKNOWN, Prices
 from folkmoot.domain.model_calls import Model, ModelChoice
 from folkmoot.kernel.ids import NewId
 from folkmoot.runtime.options import WorkerOptions
+from folkmoot.runtime.tenant_budgets import TenantBudgets
 from folkmoot.runtime.watched import Watched
 from folkmoot.store.appends import Appender
 from folkmoot.store.database import Database
@@ -63,6 +64,7 @@ class Workshop:
     read_key: Callable[[str], str | None]
     chance: Callable[[], float] = random.random
     prices_of: PricesOf = no_prices
+    tenant_budgets: TenantBudgets = field(default_factory=TenantBudgets)
 
 
 @dataclass(slots=True)

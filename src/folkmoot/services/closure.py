@@ -12,10 +12,13 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from folkmoot.domain.budgets import Budget, faults_of_budget, lower
 from folkmoot.domain.calls import Tool
 from folkmoot.domain.checking import faults_of_inputs, faults_of_names, later_fields, operations_of
+from folkmoot.domain.costs import Prices, own_prices
 from folkmoot.domain.definitions import (
     DEFAULT_TOOL_LOOPS,
+    DEFAULT_WINDOW,
     AgentBinding,
     AgentVersion,
     AiModelVersion,
@@ -49,7 +52,7 @@ class StartFields:
 
     `inputs`: names and values as text, in the order given. `response_json_schema` takes the place of the definition's;
     the durations likewise. `disabled_tools` null: none were named. `later`: the fields of later parts that were
-    sent, by their wire names. `model`: one to use in place of every agent's own; only commands set it.
+    sent, by their wire names. `model`: one to use in place of every agent's own; only commands set it. `budget`: lowers the definition's.
     """
 
     inputs: tuple[tuple[str, str], ...] = ()
@@ -60,6 +63,7 @@ class StartFields:
     tags: tuple[str, ...] = ()
     priority: int = 0
     model: ModelChoice | None = None
+    budget: Budget | None = None
     later: Mapping[str, Json] = field(default_factory=dict)
 
 
@@ -68,13 +72,16 @@ class Workbench:
     """What the operator's machine adds: its functions by name, and a reader of scripted models' files (BadInput, OSError).
 
     `lack_of`: a sentence about what a model lacks on this machine, or null; set where the run will be worked on here.
-    `allows_stdio`: whether the operator lets connectors run commands.
+    `allows_stdio`: whether the operator lets connectors run commands. `window_of`: what the catalogue of known models says that a
+    model holds, in tokens; `prices_of`: what it costs now.
     """
 
     find_function: FindFunction
     read_script: ReadScript
     lack_of: Callable[[ModelChoice], str | None] = lambda _: None
     allows_stdio: bool = True
+    window_of: Callable[[AiModelVersion], int | None] = lambda _: None
+    prices_of: Callable[[ModelChoice], Prices] = lambda model: own_prices(model.prices)
 
 
 class Closure:
@@ -151,6 +158,7 @@ class Closure:
             duration_auto_termination=request.duration_auto_termination or body.duration_auto_termination,
             duration_human_timeout=request.duration_human_timeout or body.duration_human_timeout,
             disabled_tools=request.disabled_tools or (),
+            budget=lower(body.budget, request.budget),
         )
 
     def _check_request(self) -> None:
@@ -174,6 +182,7 @@ class Closure:
             self.faults.append(
                 Fault("/durationHumanTimeout", "A person needs some time to answer; name a longer time.")
             )
+        self.faults += faults_of_budget(request.budget, body.budget)
 
     def _placed(self, fault: Fault) -> Fault:
         """An input's fault at the place where the request has that input."""
@@ -258,7 +267,7 @@ class Closure:
         return ModelChoice(
             provider=version.provider,
             model_name=version.model_name,
-            context_window=version.context_window,
+            context_window=version.context_window or self._bench.window_of(version) or DEFAULT_WINDOW,
             largest_response=version.largest_response,
             base_url=version.base_url,
             api_key_variable=version.api_key_variable,

@@ -14,11 +14,13 @@ from uuid import UUID
 
 from folkmoot.domain.audit import AuditCursor
 from folkmoot.domain.inbox import InboxCursor
+from folkmoot.domain.usage import CallCursor
 from folkmoot.domain.webhooks import MessageCursor
 from folkmoot.kernel.errors import BadInput, Fault
 from folkmoot.services.runs import RunCursor
 
 T = TypeVar("T")
+USAGE_KEY_PARTS = 10
 
 
 def run_cursor(cursor: RunCursor) -> str:
@@ -51,6 +53,23 @@ def message_cursor(cursor: MessageCursor) -> str:
 
 def read_message_cursor(text: str | None) -> MessageCursor | None:
     return _read(text, lambda parts: MessageCursor(_moment(parts[0]), UUID(parts[1])))
+
+
+def usage_cursor(key: tuple[str, ...]) -> str:
+    return _written(list(key))
+
+
+def read_usage_cursor(text: str | None) -> tuple[str, ...] | None:
+    """The key of the group after which a page begins."""
+    return _read(text, lambda parts: _texts(parts, count=USAGE_KEY_PARTS))
+
+
+def call_cursor(cursor: CallCursor) -> str:
+    return _written([cursor.started_at.isoformat(), str(cursor.model_call_id)])
+
+
+def read_call_cursor(text: str | None) -> CallCursor | None:
+    return _read(text, lambda parts: CallCursor(_moment(parts[0]), UUID(parts[1])))
 
 
 def feed_cursor(moment: datetime) -> str:
@@ -107,6 +126,12 @@ def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(value)
     return value
+
+
+def _texts(values: Any, *, count: int) -> tuple[str, ...]:
+    if not isinstance(values, list) or len(values) != count:
+        raise ValueError(values)
+    return tuple(_text(value) for value in values)
 
 
 def _number(value: Any) -> int:

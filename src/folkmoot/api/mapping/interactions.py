@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from folkmoot.api.mapping import bindings, contexts, looms
+from folkmoot.api.mapping.budgets import budget, budget_of
 from folkmoot.api.mapping.references import reference, refuse, shown
 from folkmoot.api.mapping.resources import definition_fields, kept, version_fields
 from folkmoot.domain.definitions import (
@@ -69,6 +70,7 @@ def version_of(request: wire.RoundRobinInteractionVersionRequest) -> RoundRobinV
         vote_rule=Rule(request.vote_rule),
         context_settings=contexts.settings_of(request.context_settings),
         later=kept(request, _LATER),
+        budget=budget_of(request.budget),
     )
     for index, link in enumerate(request.swarm.interactions if request.swarm is not None else ()):
         reference(link, f"/swarm/interactions/{index}", faults)
@@ -105,6 +107,7 @@ def version(stored: StoredVersion) -> wire.RoundRobinInteractionVersion:
         credential_stack=later.get("credentialStack"),
         solution_rule=wire.DecisionRule(body.solution_rule),
         vote_rule=wire.DecisionRule(body.vote_rule),
+        budget=budget(body.budget),
     )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from folkmoot.api.mapping.budgets import budget_of
 from folkmoot.services.starting import StartFields
 from folkmoot.wire.runs import StartRequest
 
 _NOW = (
     "version", "inputs", "response_json_schema", "disabled_tools", "duration_auto_termination", "duration_human_timeout",
-    "priority", "tags",
+    "priority", "tags", "budget",
 )  # fmt: skip
 
 
@@ -22,5 +23,6 @@ def start_fields(request: StartRequest) -> StartFields:
         duration_human_timeout=request.duration_human_timeout,
         tags=request.tags,
         priority=request.priority,
+        budget=budget_of(request.budget),
         later=later,
     )

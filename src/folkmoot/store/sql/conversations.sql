@@ -36,5 +36,7 @@ select tenant_id, run_id, last_sequence, folkmoot_now(), :item_id, 'humanMessage
 returning *;
 
 -- name: usage_of_run
-select model_call_id, turn_id, started_at, ended_at, participant, provider, model, credential, usage, service_tier, error_class, voided_at
-from model_call where tenant_id = :tenant_id and run_id = :run_id and voided_at is null order by started_at, model_call_id;
+select model_call_id, turn_id, started_at, ended_at, participant, provider, model, credential, is_own_license, usage, service_tier, error_class
+from model_call
+where tenant_id = :tenant_id and run_id = :run_id and voided_at is null and (error_class is null or error_class <> all(:not_made::text[]))
+order by started_at, model_call_id;
