@@ -1,14 +1,15 @@
--- What calls used, in columns of their own, so that a million of them are summed in less than a second. A provider's count is
--- bounded: whatever it says, the row can be written.
+-- A provider's count as one that can be stored and summed, whatever it says; null where nothing was told.
+create function folkmoot_tokens(usage jsonb, kind text) returns bigint language sql immutable as $$
+    select case when usage is not null then least(greatest(coalesce((usage ->> kind)::numeric, 0), 0), 9007199254740991)::bigint end
+$$;
+
+-- What calls used, in columns of their own, so that a million of them are summed in less than a second.
 alter table model_call
-    add column input_tokens bigint generated always as (least(greatest((usage ->> 'input')::numeric, 0), 9007199254740991)::bigint) stored,
-    add column cached_input_tokens bigint
-        generated always as (least(greatest((usage ->> 'cached_input')::numeric, 0), 9007199254740991)::bigint) stored,
-    add column cache_write_tokens bigint
-        generated always as (least(greatest((usage ->> 'cache_write')::numeric, 0), 9007199254740991)::bigint) stored,
-    add column output_tokens bigint generated always as (least(greatest((usage ->> 'output')::numeric, 0), 9007199254740991)::bigint) stored,
-    add column reasoning_tokens bigint
-        generated always as (least(greatest((usage ->> 'reasoning')::numeric, 0), 9007199254740991)::bigint) stored,
+    add column input_tokens bigint generated always as (folkmoot_tokens(usage, 'input')) stored,
+    add column cached_input_tokens bigint generated always as (folkmoot_tokens(usage, 'cached_input')) stored,
+    add column cache_write_tokens bigint generated always as (folkmoot_tokens(usage, 'cache_write')) stored,
+    add column output_tokens bigint generated always as (folkmoot_tokens(usage, 'output')) stored,
+    add column reasoning_tokens bigint generated always as (folkmoot_tokens(usage, 'reasoning')) stored,
     add column is_estimated boolean generated always as (coalesce((usage ->> 'estimated')::boolean, false)) stored,
     -- a column, so that the planner knows how many days there are
     add column day date generated always as ((started_at at time zone 'UTC')::date) stored,
