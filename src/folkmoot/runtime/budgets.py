@@ -91,7 +91,7 @@ def _room(
     workshop: Workshop, request: ModelRequest, call: CallAtHand, held: list[_Held]
 ) -> Amounts | ModelFailure | None:
     """What to set aside; a failure where a budget has no room; null where it will have once others are done."""
-    prompt = math.ceil(_MARGIN * (call.estimated_tokens or _prompt_tokens(request)))
+    prompt = math.ceil(_MARGIN * max(call.estimated_tokens or 0, _prompt_tokens(request)))
     reply = _reply_tokens(request)
     prices = workshop.prices_of(request.model, call.now, prompt_tokens=prompt)
     money = most_it_can_cost(prompt, reply, prices)
@@ -117,7 +117,7 @@ def _reply_tokens(request: ModelRequest) -> int:
 
 
 def _prompt_tokens(request: ModelRequest) -> int:
-    """A guess for a prompt that nobody has measured yet."""
-    view = islice(request.view, request.view_length)
+    """A guess, with the tools that are offered."""
+    told = sum(map(estimates.entry_tokens, islice(request.view, request.view_length)))
     offered = "".join(f"{tool.name}{tool.description}{canonical(tool.parameters)}" for tool in request.offered)
-    return estimates.usage_of_lost(view, request.instruction).input + estimates.tokens_of(offered)
+    return told + estimates.tokens_of(offered) + estimates.tokens_of(request.instruction or "")
