@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Query
@@ -24,6 +24,7 @@ from folkmoot.wire.usage import DayBudget, DayBudgetRequest, ProcessUsage, Usage
 router = APIRouter(tags=["usage"], route_class=KeyedRoute)
 _DATE = "RFC 3339, with an offset: of when a call began."
 After = Annotated[str | None, Query(max_length=4000)]
+Key = Literal["day", "namespace", "interaction", "tree", "run", "agent", "model", "credential"]
 
 
 def _text(what: str) -> object:
@@ -45,7 +46,7 @@ async def get_usage(
     model: Annotated[str | None, _text("A model's name with its provider.")] = None,
     credential: Annotated[str | None, _text("A credential's id.")] = None,
     group_by: Annotated[
-        tuple[UsageKey, ...],
+        tuple[Key, ...],
         Query(
             alias="groupBy", max_length=usage.MOST_KEYS, description="One key or two; all calls are one group without."
         ),
@@ -59,7 +60,7 @@ async def get_usage(
         credential=credential,
     )  # fmt: skip
     rows = await usage.sums(
-        doors.of(caller), caller, wanted=wanted, namespace=namespace, by=group_by, after=read_usage_cursor(after), limit=limit + 1
+        doors.of(caller), caller, wanted=wanted, namespace=namespace, by=[UsageKey(key) for key in group_by], after=read_usage_cursor(after), limit=limit + 1
     )  # fmt: skip
     found, following = cut(rows, limit, lambda each: usage_cursor(each.key))
     return UsagePage(items=tuple(mapping.grouped(each) for each in found), next=following)
