@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from decimal import Decimal
 from itertools import chain, combinations
 from pathlib import Path
@@ -12,12 +15,17 @@ from typing import Any
 
 import panels
 from api_at_hand import NAMESPACE, RUNS, Served, problem_of, put, served, watching
-from crews import until
+from crews import Listening, crew, until
 from keeping_books import KINDS, Books, bookkeeper
+from shell import Shell
 
 from folkmoot.api.mapping import usage as mapping
 from folkmoot.domain.usage import UsageFilter, UsageKey
+from folkmoot.kernel.ids import NewId
 from folkmoot.services import keys, usage
+from folkmoot.services.usage import RunUsage
+from folkmoot.store import usage as rows
+from folkmoot.store.database import Database
 
 D = Decimal
 MILLION = D(1_000_000)
@@ -167,6 +175,7 @@ async def test_usage_equals_the_providers_own_books_to_the_token_and_the_cent(
         await check_groupings(busy)
         await check_filters(busy)
         await check_refusals(busy)
+        await check_commands(busy, Shell(tmp_path, database_dsn))
 
 
 async def check_books(busy: Busy) -> None:
@@ -253,3 +262,58 @@ async def check_refusals(busy: Busy) -> None:
         problem_of(await client.get(f"/usage?{query}"), 422, "bad_input")
     problem_of(await client.get(f"{RUNS}/by-id/{busy.runs[0]}/usage?after=x"), 422, "bad_input")
     problem_of(await client.get(f"{RUNS}/by-id/{'0' * 8}-0000-7000-8000-{'0' * 12}/usage"), 404, "not_found")
+
+
+async def check_commands(busy: Busy, shell: Shell) -> None:
+    """The commands say the same as the API, as a table and as JSON."""
+    groups = await sums(busy.server, "agent", "model", limit=200)
+    told = await asyncio.to_thread(shell.run, "usage", "--by", "agent", "--by", "model", "--json")
+    assert [json.loads(line) for line in told.out.splitlines()] == groups
+    table = await asyncio.to_thread(shell.run, "usage", "--model", "openai-compatible/dear", "--from", "2026-01-01")
+    head, row = (line.split() for line in table.out.splitlines())
+    assert (head[:3], row[0], row[-1]) == (["model", "calls", "input"], "openai-compatible/dear", row[-1])
+    assert row[1] == str(busy.books.arrived["dear"] + busy.books.refused["dear"])
+    assert D(row[-1].removeprefix("$")) == cost_by_hand(busy.books.of_model("dear"), "dear")
+    for words in (("--by", "colour"), ("--from", "yesterday"), ("--run", "7")):
+        assert (await asyncio.to_thread(shell.run, "usage", *words)).code == 2
+    budget = await asyncio.to_thread(
+        shell.run, "budget", "set", "--tokens-per-day", "5", "--money-per-day", "0.10", "--json"
+    )
+    assert json.loads(budget.out) == (await busy.server.client.get("/budget")).json()
+    assert (json.loads(budget.out)["tokensPerDay"], json.loads(budget.out)["moneyPerDay"]) == (5, 0.1)
+    assert (await asyncio.to_thread(shell.run, "budget", "set", "--money-per-day", "none")).out.splitlines()[2].split()[
+        1
+    ] == "none"
+    assert "tokens  5 " in (await asyncio.to_thread(shell.run, "budget", "show")).out
+    for words in ((), ("--tokens-per-day", "-1"), ("--money-per-day", "NaN")):
+        assert (await asyncio.to_thread(shell.run, "budget", "set", *words)).code == 2
+
+
+async def test_lost_call_is_counted_estimated_and_priced_as_such(database: Database, new_id: NewId) -> None:
+    """F02, B45: both calls are in the usage; the lost one has its guessed prompt, marked, in every sum and by itself."""
+    resolved = panels.interaction(
+        new_id, {"rules": [{"reply": {"text": "Well.", "usage": {"input": 100, "output": 20}}}]}
+    )
+    priced = replace(resolved.participants[0].model, prices={"input": 1.0, "output": 2.0})
+    resolved = replace(resolved, participants=tuple(replace(p, model=priced) for p in resolved.participants))
+    started = await panels.start(database, new_id, resolved)
+    model = Listening()
+    model.held["Ann"] = asyncio.Event()
+    async with crew(database, new_id, model=model, drain_seconds=0.1) as made:
+        await until(lambda: model.asked == ["Ann"])
+        made.worker.drain()
+        await asyncio.wait({made.task}, timeout=20)
+    async with crew(database, new_id):
+        await until(lambda: panels.has_ended(database, started))
+    async with database.reader() as reader:
+        calls = await rows.calls(reader, started.tenant_id, run_id=started.run_id, after=None, limit=10)
+        total = await rows.total(reader, started.tenant_id, wanted=UsageFilter(run_id=started.run_id))
+    lost, *answered = calls
+    assert (lost.error_class, lost.agent, [call.error_class for call in answered]) == ("Lost", "Ann", [None] * 3)
+    assert lost.usage is not None and lost.usage.estimated and lost.usage.input > 0 == lost.usage.output
+    assert lost.cost == D(lost.usage.input) / MILLION
+    assert (total.calls, total.estimated_calls, total.failed_calls, total.unpriced_calls) == (4, 1, 1, 0)
+    assert total.cost == lost.cost + 3 * D(140) / MILLION
+    shown = mapping.run_usage(RunUsage(started.run_id, total, None, None, tuple(calls)), calls=calls, following=None)
+    assert [call.is_estimated for call in shown.items] == [True, False, False, False]
+    assert shown.items[0].failure_reason == "Lost"
