@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
+from dataclasses import astuple, replace
 from decimal import Decimal
 from itertools import chain, combinations
 from pathlib import Path
@@ -20,7 +20,7 @@ from keeping_books import KINDS, Books, bookkeeper
 from shell import Shell
 
 from folkmoot.api.mapping import usage as mapping
-from folkmoot.domain.usage import UsageFilter, UsageKey
+from folkmoot.domain.usage import GroupedUsage, UsageFilter, UsageKey
 from folkmoot.kernel.ids import NewId
 from folkmoot.services import keys, usage
 from folkmoot.services.usage import RunUsage
@@ -98,16 +98,21 @@ async def sums(server: Served, *by: str, **more: Any) -> list[Any]:
         after = {"after": page["next"]}
 
 
+def order(found: GroupedUsage) -> list[str]:
+    """Where a group stands: the names sort nothing."""
+    return [str(part or "") for part in astuple(found.group)[:-2]]
+
+
 async def grouped(server: Served, by: tuple[UsageKey, ...]) -> list[Any]:
     """The same without HTTP, in pages of five."""
     found: list[Any] = []
     while True:
-        after = found[-1].key if found else None
+        after = found[-1].group if found else None
         database, caller = server.installation.database, await keys.owner(server.installation.database)
         page = await usage.sums(database, caller, wanted=UsageFilter(), by=by, after=after, limit=5)
         found += page
         if len(page) < 5:
-            assert [each.key for each in found] == sorted({each.key for each in found})
+            assert found == sorted(found, key=order)
             return [mapping.grouped(each).model_dump(mode="json", by_alias=True) for each in found]
 
 

@@ -96,7 +96,7 @@ def _key(group: UsageGroup, key: UsageKey) -> str:
         case UsageKey.MODEL:
             found = f"{group.provider}/{group.model}"
         case UsageKey.CREDENTIAL:
-            found = group.credential
+            found = group.credential or None
     return str(found) if found is not None else "-"
 
 

@@ -46,11 +46,13 @@ class UsageFilter:
 
 @dataclass(frozen=True, slots=True)
 class UsageGroup:
-    """The keys that the calls of a sum share; null: not grouped by, or (`credential`) without one."""
+    """The keys that the calls of a sum share, in the order in which groups are sorted; null: not grouped by. `credential` '': without one.
+
+    The names come last, and sort nothing.
+    """
 
     day: date | None = None
-    namespace: str | None = None
-    interaction: str | None = None
+    namespace_id: UUID | None = None
     interaction_id: UUID | None = None
     root_id: UUID | None = None
     run_id: UUID | None = None
@@ -58,6 +60,8 @@ class UsageGroup:
     provider: str | None = None
     model: str | None = None
     credential: str | None = None
+    namespace: str | None = None
+    interaction: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +86,8 @@ class UsageSum:
 
 @dataclass(frozen=True, slots=True)
 class GroupedUsage:
-    """`key`: where the group stands in the order of groups."""
-
     group: UsageGroup
     total: UsageSum
-    key: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from folkmoot.domain.budgets import Budget
 from folkmoot.domain.tenancy import Caller
-from folkmoot.domain.usage import CallCursor, GroupedUsage, UsageFilter, UsageKey, UsageSum, UsedCall
+from folkmoot.domain.usage import CallCursor, GroupedUsage, UsageFilter, UsageGroup, UsageKey, UsageSum, UsedCall
 from folkmoot.kernel.errors import BadInput, Fault, NotFound
 from folkmoot.store import run_lists, runs, tenancy, usage
 from folkmoot.store.database import Database
@@ -32,7 +32,7 @@ class RunUsage:
 
 async def sums(
     database: Database, caller: Caller, *, wanted: UsageFilter, namespace: str | None = None, by: Collection[UsageKey] = (),
-    after: tuple[str, ...] | None = None, limit: int,
+    after: UsageGroup | None = None, limit: int,
 ) -> list[GroupedUsage]:  # fmt: skip
     """Sums under a filter by one or two keys, or the one sum of all without any. `namespace` by name (one that is not there has none).
 

@@ -30,10 +30,10 @@ _BY = {
 
 
 async def sums(
-    reader: Reader, tenant_id: UUID, *, wanted: UsageFilter, by: Collection[UsageKey] = (), after: tuple[str, ...] | None = None,
+    reader: Reader, tenant_id: UUID, *, wanted: UsageFilter, by: Collection[UsageKey] = (), after: UsageGroup | None = None,
     limit: int,
 ) -> list[GroupedUsage]:  # fmt: skip
-    """Groups of calls under a filter, those after a group's key; none where there are no calls."""
+    """Groups of calls under a filter, those after a group; none where there are no calls."""
     async with reader.one_moment():
         await reader.plan_anew()
         return [
@@ -49,7 +49,7 @@ async def total(reader: Reader, tenant_id: UUID, *, wanted: UsageFilter) -> Usag
 
 
 def parameters(
-    tenant_id: UUID, wanted: UsageFilter, by: Collection[UsageKey], after: tuple[str, ...] | None, limit: int
+    tenant_id: UUID, wanted: UsageFilter, by: Collection[UsageKey], after: UsageGroup | None, limit: int
 ) -> dict[str, Any]:
     """The statement's parameters; apart, so that its plans can be looked at."""
     return {
@@ -66,7 +66,8 @@ def parameters(
         "model": _safe(wanted.model),
         "credential": _safe(wanted.credential),
         **{name: key in by for key, name in _BY.items()},
-        "after": [safe(part) for part in after] if after is not None else None,
+        "has_after": after is not None,
+        **_after(after or UsageGroup()),
         "limit": limit,
     }
 
@@ -82,20 +83,34 @@ async def calls(
     return [_call(row) async for row in rows]
 
 
+def _after(group: UsageGroup) -> dict[str, Any]:
+    return {
+        "after_day": group.day,
+        "after_namespace": group.namespace_id,
+        "after_definition": group.interaction_id,
+        "after_root": group.root_id,
+        "after_run": group.run_id,
+        "after_agent": _safe(group.agent),
+        "after_provider": _safe(group.provider),
+        "after_model": _safe(group.model),
+        "after_credential": _safe(group.credential),
+    }
+
+
 def _safe(text: str | None) -> str | None:
     return safe(text) if text is not None else None
 
 
 def _grouped(row: Any) -> GroupedUsage:
     group = UsageGroup(
-        row["day"], row["namespace"], row["interaction"], row["definition_id"], row["root_id"], row["run_id"], row["participant"],
-        row["provider"], row["model"], row["credential"],
+        row["day"], row["namespace_id"], row["definition_id"], row["root_id"], row["run_id"], row["participant"], row["provider"],
+        row["model"], row["credential"], row["namespace"], row["interaction"],
     )  # fmt: skip
     tokens = Usage(**{kind: int(row[kind]) for kind in KINDS}, estimated=row["estimated_calls"] > 0)
     found = UsageSum(
         tokens, row["calls"], row["estimated_calls"], row["failed_calls"], row["unpriced_calls"], row["cost"]
     )
-    return GroupedUsage(group, found, tuple(row["key"]))
+    return GroupedUsage(group, found)
 
 
 def _call(row: Any) -> UsedCall:

@@ -8,19 +8,18 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
 from folkmoot.domain.audit import AuditCursor
 from folkmoot.domain.inbox import InboxCursor
-from folkmoot.domain.usage import CallCursor
+from folkmoot.domain.usage import CallCursor, UsageGroup
 from folkmoot.domain.webhooks import MessageCursor
 from folkmoot.kernel.errors import BadInput, Fault
 from folkmoot.services.runs import RunCursor
 
 T = TypeVar("T")
-USAGE_KEY_PARTS = 10
 
 
 def run_cursor(cursor: RunCursor) -> str:
@@ -55,13 +54,15 @@ def read_message_cursor(text: str | None) -> MessageCursor | None:
     return _read(text, lambda parts: MessageCursor(_moment(parts[0]), UUID(parts[1])))
 
 
-def usage_cursor(key: tuple[str, ...]) -> str:
-    return _written(list(key))
+def usage_cursor(group: UsageGroup) -> str:
+    ids = (group.namespace_id, group.interaction_id, group.root_id, group.run_id)
+    words = (group.agent, group.provider, group.model, group.credential)
+    return _written([group.day.isoformat() if group.day else None, *(str(id_) if id_ else None for id_ in ids), *words])
 
 
-def read_usage_cursor(text: str | None) -> tuple[str, ...] | None:
-    """The key of the group after which a page begins."""
-    return _read(text, lambda parts: _texts(parts, count=USAGE_KEY_PARTS))
+def read_usage_cursor(text: str | None) -> UsageGroup | None:
+    """The group after which a page begins, without its names."""
+    return _read(text, _group)
 
 
 def call_cursor(cursor: CallCursor) -> str:
@@ -128,10 +129,12 @@ def _text(value: Any) -> str:
     return value
 
 
-def _texts(values: Any, *, count: int) -> tuple[str, ...]:
-    if not isinstance(values, list) or len(values) != count:
-        raise ValueError(values)
-    return tuple(_text(value) for value in values)
+def _group(parts: list[Any]) -> UsageGroup:
+    day, *rest = parts
+    namespace, interaction, root, run = (UUID(part) if part is not None else None for part in rest[:4])
+    agent, provider, model, credential = (_text(part) if part is not None else None for part in rest[4:])
+    moment = date.fromisoformat(day) if day is not None else None
+    return UsageGroup(moment, namespace, interaction, root, run, agent, provider, model, credential)
 
 
 def _number(value: Any) -> int:

@@ -49,7 +49,7 @@ def grouped(found: GroupedUsage) -> wire.UsageSum:
             agent_name=group.agent,
             provider=group.provider,
             model=group.model,
-            credential_id=group.credential,
+            credential_id=group.credential or None,
         ),
     )
 

@@ -62,7 +62,7 @@ async def get_usage(
     rows = await usage.sums(
         doors.of(caller), caller, wanted=wanted, namespace=namespace, by=[UsageKey(key) for key in group_by], after=read_usage_cursor(after), limit=limit + 1
     )  # fmt: skip
-    found, following = cut(rows, limit, lambda each: usage_cursor(each.key))
+    found, following = cut(rows, limit, lambda each: usage_cursor(each.group))
     return UsagePage(items=tuple(mapping.grouped(each) for each in found), next=following)
 
 

@@ -31,7 +31,9 @@ from (select :tenant_id::uuid as tenant_id) t left join tenant_budget b on b.ten
            coalesce(sum(m.reserved_cost) filter (where m.ended_at is null), 0) as reserved_money
     from model_call m
     where m.tenant_id = :tenant_id and m.voided_at is null
-        and m.started_at >= (select date_trunc('day', folkmoot_now() at time zone 'UTC') at time zone 'UTC')) u;
+        and m.started_at >= (select date_trunc('day', folkmoot_now() at time zone 'UTC') at time zone 'UTC')
+        -- says nothing new, but to the planner: a day is a small part of all
+        and m.started_at < (select (date_trunc('day', folkmoot_now() at time zone 'UTC') + interval '1 day') at time zone 'UTC')) u;
 
 -- name: tree^
 -- What the calls of a run's whole tree have used and set aside, in the same way.

@@ -1,7 +1,7 @@
 -- name: sums
--- What calls used, in groups by the keys that are wanted, in the order of the keys. It is planned anew for the values at hand: what
--- is not asked for falls away, joins with it. Calls that were never made count nowhere.
-with groups as (
+-- What calls used, in groups by the keys that are wanted, in their order; those after a group, if one is given. It is planned anew for
+-- the values at hand: what is not asked for falls away, joins with it. Calls that were never made count nowhere.
+with call as (
     select
         case when :by_day::boolean then m.day end as day,
         case when :by_namespace::boolean then p.namespace_id end as namespace_id,
@@ -11,14 +11,9 @@ with groups as (
         case when :by_agent::boolean then m.participant end as participant,
         case when :by_model::boolean then m.provider end as provider,
         case when :by_model::boolean then m.model end as model,
-        case when :by_credential::boolean then m.credential end as credential,
-        count(*) as calls,
-        count(*) filter (where m.is_estimated) as estimated_calls,
-        count(m.error_class) as failed_calls,
-        count(m.input_tokens) - count(m.cost) as unpriced_calls,
-        coalesce(sum(m.input_tokens), 0) as input, coalesce(sum(m.cached_input_tokens), 0) as cached_input,
-        coalesce(sum(m.cache_write_tokens), 0) as cache_write, coalesce(sum(m.output_tokens), 0) as output,
-        coalesce(sum(m.reasoning_tokens), 0) as reasoning, sum(m.cost) as cost
+        case when :by_credential::boolean then coalesce(m.credential, '') end as credential,
+        m.is_estimated, m.error_class, m.cost, m.input_tokens, m.cached_input_tokens, m.cache_write_tokens, m.output_tokens,
+        m.reasoning_tokens
     from model_call m left join process p on p.tenant_id = m.tenant_id and p.run_id = m.run_id
     where m.tenant_id = :tenant_id and m.voided_at is null and (m.error_class is null or m.error_class <> all(:not_made::text[]))
         and (:since::timestamptz is null or m.started_at >= :since)
@@ -30,17 +25,30 @@ with groups as (
         and (:agent::text is null or m.participant = :agent)
         and (:provider::text is null or m.provider = :provider)
         and (:model::text is null or m.model = :model)
-        and (:credential::text is null or m.credential = :credential)
-    group by 1, 2, 3, 4, 5, 6, 7, 8, 9),
-keyed as (
-    select g.*, n.name as namespace, d.name as interaction, array[
-        coalesce(g.day::text, ''), coalesce(n.name, ''), coalesce(d.name, ''), coalesce(g.definition_id::text, ''),
-        coalesce(g.root_id::text, ''), coalesce(g.run_id::text, ''), coalesce(g.participant, ''), coalesce(g.provider, ''),
-        coalesce(g.model, ''), coalesce(g.credential, '')] as key
-    from groups g
-    left join namespace n on n.tenant_id = :tenant_id and n.namespace_id = g.namespace_id
-    left join definition d on d.tenant_id = :tenant_id and d.definition_id = g.definition_id)
-select * from keyed where :after::text[] is null or key > :after::text[] order by key limit :limit;
+        and (:credential::text is null or m.credential = :credential)),
+part as (
+    select day, namespace_id, definition_id, root_id, run_id, participant, provider, model, credential,
+        count(*) as calls,
+        count(*) filter (where is_estimated) as estimated_calls,
+        count(error_class) as failed_calls,
+        count(input_tokens) - count(cost) as unpriced_calls,
+        coalesce(sum(input_tokens), 0) as input, coalesce(sum(cached_input_tokens), 0) as cached_input,
+        coalesce(sum(cache_write_tokens), 0) as cache_write, coalesce(sum(output_tokens), 0) as output,
+        coalesce(sum(reasoning_tokens), 0) as reasoning, sum(cost) as cost
+    from call
+    where not :has_after::boolean or (
+            coalesce(day, '-infinity'::date), coalesce(namespace_id, '00000000-0000-0000-0000-000000000000'), coalesce(definition_id, '00000000-0000-0000-0000-000000000000'),
+            coalesce(root_id, '00000000-0000-0000-0000-000000000000'), coalesce(run_id, '00000000-0000-0000-0000-000000000000'), coalesce(participant, ''), coalesce(provider, ''),
+            coalesce(model, ''), coalesce(credential, '')) > (
+            coalesce(:after_day::date, '-infinity'::date), coalesce(:after_namespace::uuid, '00000000-0000-0000-0000-000000000000'),
+            coalesce(:after_definition::uuid, '00000000-0000-0000-0000-000000000000'), coalesce(:after_root::uuid, '00000000-0000-0000-0000-000000000000'),
+            coalesce(:after_run::uuid, '00000000-0000-0000-0000-000000000000'), coalesce(:after_agent::text, ''), coalesce(:after_provider::text, ''),
+            coalesce(:after_model::text, ''), coalesce(:after_credential::text, ''))
+    group by 1, 2, 3, 4, 5, 6, 7, 8, 9 order by 1, 2, 3, 4, 5, 6, 7, 8, 9 limit :limit)
+select part.*, n.name as namespace, d.name as interaction from part
+left join namespace n on n.tenant_id = :tenant_id and n.namespace_id = part.namespace_id
+left join definition d on d.tenant_id = :tenant_id and d.definition_id = part.definition_id
+order by 1, 2, 3, 4, 5, 6, 7, 8, 9;
 
 -- name: calls
 -- A page of a run's calls, the first ones first.
