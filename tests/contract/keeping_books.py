@@ -16,8 +16,6 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from fake_openai import _Server  # one that clients may leave in the middle
-
 Json = Any
 KINDS = ("Input", "CachedInput", "CacheWrite", "Output", "Reasoning")
 REFUSALS = (429, 500, 503)
@@ -60,12 +58,18 @@ class Books:
         self.tokens.update({(model, kind): count for kind, count in counts.items()})
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Clients that go away in the middle are part of the tests."""
+
+
 @contextmanager
 def bookkeeper(**settings: Any) -> Iterator[tuple[str, Books]]:
     """The base URL of a running server, and its books."""
     books = Books(**settings)
-    server: ThreadingHTTPServer = _Server(("127.0.0.1", 0), _handler(books))
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", 0), _handler(books))
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:

@@ -20,6 +20,7 @@ from keeping_books import KINDS, Books, bookkeeper
 from shell import Shell
 
 from folkmoot.api.mapping import usage as mapping
+from folkmoot.domain.model_calls import Usage
 from folkmoot.domain.usage import GroupedUsage, UsageFilter, UsageKey
 from folkmoot.kernel.ids import NewId
 from folkmoot.services import keys, usage
@@ -296,10 +297,9 @@ async def check_commands(busy: Busy, shell: Shell) -> None:
 
 async def test_lost_call_is_counted_estimated_and_priced_as_such(database: Database, new_id: NewId) -> None:
     """F02, B45: both calls are in the usage; the lost one has its guessed prompt, marked, in every sum and by itself."""
-    resolved = panels.interaction(
-        new_id, {"rules": [{"reply": {"text": "Well.", "usage": {"input": 100, "output": 20}}}]}
-    )
-    priced = replace(resolved.participants[0].model, prices={"input": 1.0, "output": 2.0})
+    used = {"input": 100, "cachedInput": 30, "cacheWrite": 7, "output": 20, "reasoning": 5}
+    resolved = panels.interaction(new_id, {"rules": [{"reply": {"text": "Well.", "usage": used}}]})
+    priced = replace(resolved.participants[0].model, prices={"input": 1.0, "output": 2.0, "cacheWrite": 10.0})
     resolved = replace(resolved, participants=tuple(replace(p, model=priced) for p in resolved.participants))
     started = await panels.start(database, new_id, resolved)
     model = Listening()
@@ -318,7 +318,8 @@ async def test_lost_call_is_counted_estimated_and_priced_as_such(database: Datab
     assert lost.usage is not None and lost.usage.estimated and lost.usage.input > 0 == lost.usage.output
     assert lost.cost == D(lost.usage.input) / MILLION
     assert (total.calls, total.estimated_calls, total.failed_calls, total.unpriced_calls) == (4, 1, 1, 0)
-    assert total.cost == lost.cost + 3 * D(140) / MILLION
+    assert total.cost == lost.cost + 3 * D(100 + 30 + 70 + 2 * 25) / MILLION
+    assert total.tokens == Usage(300 + lost.usage.input, 90, 21, 60, 15, estimated=True)
     shown = mapping.run_usage(RunUsage(started.run_id, total, None, None, tuple(calls)), calls=calls, following=None)
     assert [call.is_estimated for call in shown.items] == [True, False, False, False]
     assert shown.items[0].failure_reason == "Lost"
