@@ -75,7 +75,8 @@ async def keeper(database: Database, caller: Caller, new_id: NewId, bench: Bench
         human_settings=HumanSettings(ChatMode.OBSERVING),
         duration_auto_termination=timedelta(days=1, seconds=5, milliseconds=20),
         solution_schema='{ "type":"string" }',
-        context_settings={"mode": "None", "toolResultTrimmingMode": "Never", "maxToolCallLoops": 4},
+        context_settings={"mode": "None", "toolResultTrimmingMode": "Never", "maxToolCallLoops": 4, "compactionType": "DedicatedModel"},
+        compaction_model=Reference("small"),
         later={"swarm": {"interactions": [], "participants": ["Ann"], "maxDepth": 2, "maxConcurrent": None, "maxTotal": None}},
     )  # fmt: skip
     model = replace(

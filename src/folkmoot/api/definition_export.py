@@ -33,6 +33,7 @@ _FILES = {
 _FILE_CHARACTERS = 400_000  # a file may have 1,000,000 bytes
 _INLINE_BYTES = 400_000
 _SPREAD = ("later", "server")
+_NESTED = {"compactionModel": "contextSettings"}  # fields that stand inside another one on the wire
 
 
 def as_text(exported: Exported) -> str:
@@ -98,6 +99,9 @@ def _fields(value: Any) -> dict[str, Json]:
             made |= {name: each for name, each in _plain(part).items() if name != "type"}
         else:
             made[_camel(field.name)] = _plain(part)
+    for name, place in _NESTED.items():
+        if name in made:
+            made[place] = {**made.get(place, {}), name: made.pop(name)}
     if isinstance(value, OnOperation) and value.connector is not None and value.operation is not None:
         made.pop("externalOperationId", None)
     return made

@@ -50,8 +50,6 @@ def later_fields(version: Version) -> tuple[Fault, ...]:
 def _of_interaction(version: RoundRobinVersion) -> Iterator[Fault]:
     for index, binding in enumerate(version.agents):
         yield from _of_mapping(f"/agents/{index}", binding.later)
-    if version.duration_warning_to_ai is not None:
-        yield _fault("/durationWarningToAi", _CONTEXT)
     for name, value in version.context_settings.items():
         is_known = name in _CONTEXT_NOW or name.startswith("effective")
         if not is_known and _is_set(value) and value != _DEFAULTS.get(name):

@@ -18,6 +18,7 @@ from folkmoot.domain.schema_documents import step
 Json = Any
 
 _SPREAD = ("later", "server")
+_NESTED = {"compactionModel": "contextSettings"}  # fields that stand inside another one on the wire
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,9 @@ def _fields(value: Any, *, shown: Callable[[Reference], str]) -> dict[str, Json]
         if part == []:
             continue  # nothing listed is as if nothing was said
         plain.update(part if field.name in _SPREAD else {_camel(field.name): part})
+    for name, place in _NESTED.items():
+        if name in plain:
+            plain[place] = {**plain[place], name: plain.pop(name)}
     return plain
 
 

@@ -32,8 +32,6 @@ _CONTEXT = "context, time, keys and cost"
 _MEMORY = "memory, web and knowledge"
 _KERNEL = "lanes, automations and retention"
 _PARTS = {
-    "durationWarningToAi": _CONTEXT,
-    "aiModelOverrides": _CONTEXT,
     "credentials": _CONTEXT,
     "credentialStack": _CONTEXT,
     "allowPlatformFallback": _CONTEXT,
