@@ -45,7 +45,7 @@ from folkmoot.domain.model_calls import (
 from folkmoot.domain.pending import PERSON, Decision, PendingKind, PendingOutcome
 from folkmoot.domain.runs import Facts
 from folkmoot.engine import calls as tool_calls
-from folkmoot.engine import decide
+from folkmoot.engine import decide, time_limits
 from folkmoot.engine.protocol import folded
 from folkmoot.engine.seating import Seating
 from folkmoot.engine.step import AskModel, Record, RunCall
@@ -80,6 +80,7 @@ class LifeOfARun(RuleBasedStateMachine):
         schema=st.sampled_from([None, SCHEMA]),
         rule=st.sampled_from(Rule),
         deadline=st.sampled_from([None, None, DEADLINE]),
+        warned_after=st.sampled_from([None, 1, 2, 4]),
         habit=st.sampled_from(sorted(HABITS)),
         people=SETTINGS,
         is_willing=st.booleans(),
@@ -87,7 +88,7 @@ class LifeOfARun(RuleBasedStateMachine):
     )
     def start(
         self, seats: int, flags: tuple[bool, ...], rounds: int, silent: int | None, loops: int, schema: str | None, rule: Rule,
-        deadline: datetime | None, habit: str, people: HumanSettings | None, is_willing: bool, steps: int,
+        deadline: datetime | None, warned_after: int | None, habit: str, people: HumanSettings | None, is_willing: bool, steps: int,
     ) -> None:  # fmt: skip
         passing, voting, asking, proposing = flags
         self.seating = Seating(
@@ -96,7 +97,8 @@ class LifeOfARun(RuleBasedStateMachine):
                 is_no_action_allowed=passing, is_voting_allowed=voting, is_direct_questioning_allowed=asking,
                 is_solution_proposal_allowed=proposing, maximum_no_action_loops=silent, maximum_rounds=rounds,
                 solution_schema=schema, solution_rule=rule, vote_rule=rule, max_tool_call_loops=loops,
-                human_settings=people,
+                human_settings=people, duration_auto_termination=DEADLINE - BEGINNING if deadline else None,
+                duration_warning_to_ai=timedelta(minutes=warned_after) if deadline and warned_after else None,
             )
         )  # fmt: skip
         self.store.deadline = deadline
@@ -188,7 +190,9 @@ class LifeOfARun(RuleBasedStateMachine):
         if self.is_fenced:  # the control must find the harm by what always holds, below
             assert self.store.written() == before
 
-    @rule(what=st.sampled_from([*["message"] * 3, *["nudge"] * 3, "a second", "a second", "minutes", "stop"]))
+    @rule(
+        what=st.sampled_from([*["message"] * 3, *["nudge"] * 3, "a second", "a second", "minutes", "a minute", "stop"])
+    )
     def something_happens(self, what: str) -> None:
         match what:
             case "message":
@@ -203,7 +207,7 @@ class LifeOfARun(RuleBasedStateMachine):
                 if self.worker is not None and not self.worker.is_over:
                     self.guarded(self.worker.look)
             case _:
-                self.store.now += timedelta(minutes=3) if what == "minutes" else timedelta(seconds=1)
+                self.store.now += timedelta(seconds={"a second": 1, "a minute": 60, "minutes": 180}[what])
 
     # how it is done
 
@@ -349,6 +353,24 @@ class LifeOfARun(RuleBasedStateMachine):
         assert len(set(floors)) == len(floors)
 
     @invariant()
+    def time_is_told_in_its_order(self) -> None:
+        """B72, B30: how long there is, how much is left, the last turn, the end: each once, in whichever claim; and after the
+        last turn nothing but what comes of it."""
+        conversation = self.store.conversation()
+        told = [
+            type(item.detail)
+            for item in conversation
+            if isinstance(item.detail, items.Task | items.TimeWarning | items.LastTurn) or _ends(item)
+        ]
+        order = [items.Task, items.TimeWarning, items.LastTurn, items.Ended, items.Tally]
+        assert [order.index(kind) for kind in told] == sorted({order.index(kind) for kind in told})
+        last = next((n for n, item in enumerate(conversation) if isinstance(item.detail, items.LastTurn)), None)
+        if last is not None:
+            after = conversation[last:]
+            assert not any(isinstance(item.detail, items.Floor) for item in after)
+            assert not any(isinstance(item.body, items.VoteProposal | items.DirectQuestionAsk) for item in after)
+
+    @invariant()
     def each_ballot_has_one_vote_for_people_that_comes_first(self) -> None:
         """Where they are included; else none. Nobody votes twice, or is counted twice."""
         voters: dict[UUID, list[str]] = {}
@@ -417,7 +439,8 @@ class LifeOfARun(RuleBasedStateMachine):
             assert worker.views.of[name].entries == view.entries
             assert worker.views.of[name].held == view.held
         is_in_step = (worker.signal, worker.sequence) == (self.store.signal, self.store.last_sequence)
-        if is_in_step and not worker.is_over and not (self.store.deadline and self.store.now >= self.store.deadline):
+        deadline = time_limits.next_cut(self.seating.definition, again, self.store.deadline) or self.store.deadline
+        if is_in_step and not worker.is_over and not (deadline and self.store.now >= deadline):
             steps = decide.next_steps(self.seating, again, worker.facts(), self.new_id)
             assert {step.key for step in steps if not isinstance(step, Record)} == set(worker.under_way)
 

@@ -133,6 +133,7 @@ class Conversation:
         self.calls: dict[str, CallFact] = {}
         self.decisions: dict[str, Decision] = {}
         self.ran_out: RunStatus | None = None
+        self.under_way: dict[str, UUID] = {}
         self.steps: tuple[Step, ...] = ()
         if heard_before is not None:
             self.add([Item(self.new_id(), DANA, items.HumanMessage(heard_before))])
@@ -141,8 +142,9 @@ class Conversation:
     @property
     def facts(self) -> Facts:
         return Facts(
-            self.now, self.deadline, self.stopped_by, self.model_calls, self.calls, self.decisions, self.ran_out
-        )
+            self.now, self.deadline, self.stopped_by, self.model_calls, self.calls, self.decisions, self.ran_out,
+            self.under_way,
+        )  # fmt: skip
 
     def settle(self) -> tuple[Step, ...]:
         """Follow what is decided without I/O, to the steps that need some."""
@@ -155,6 +157,8 @@ class Conversation:
             assert self.end is None, "something was decided after the end"
             assert steps[0].items, "a decision without items never changes what comes next"
             self.add(steps[0].items)
+            if steps[0].cuts:
+                self.model_calls, self.under_way = dict(self.facts.cut().model_calls), {}
             self.end = steps[0].end
         raise AssertionError("what is decided never comes to a step")
 

@@ -6,17 +6,18 @@ Deliberately absent: the conversation (`items`) and the pinned definition (`defi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from uuid import UUID
 
 from folkmoot.domain.calls import CallFact
-from folkmoot.domain.model_calls import ModelCallFact
+from folkmoot.domain.model_calls import FailureClass, ModelCallFact
 from folkmoot.domain.pending import Decision
 from folkmoot.domain.run_status import RunStatus
 
-STATE_VERSION = 2  # raised when stored state changes so that an older worker must not claim it
+CUT_WORDS = "This call was cut for the last turn before the time limit; its reply was not read."
+STATE_VERSION = 3  # raised when stored state changes so that an older worker must not claim it
 
 
 class ProcessType(StrEnum):
@@ -91,6 +92,7 @@ class Facts:
     """All that the engine may know beside the items.
 
     `stopped_by`: who asked for a stop, null if nobody did. `ran_out`: as a claim brings it. `decisions`: by call id.
+    `under_way`: the model calls that this claim has begun and whose replies are still to come, by step key.
     """
 
     now: datetime
@@ -100,3 +102,12 @@ class Facts:
     calls: Mapping[str, CallFact] = field(default_factory=dict)
     decisions: Mapping[str, Decision] = field(default_factory=dict)
     ran_out: RunStatus | None = None
+    under_way: Mapping[str, UUID] = field(default_factory=dict)
+
+    def cut(self) -> Facts:
+        """The facts once all that is under way was cut: those replies are lost."""
+        lost = {
+            key: (*self.model_calls.get(key, ()), ModelCallFact(call_id, key, FailureClass.LOST, CUT_WORDS))
+            for key, call_id in self.under_way.items()
+        }
+        return replace(self, model_calls={**self.model_calls, **lost}, under_way={})

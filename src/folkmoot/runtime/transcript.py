@@ -6,7 +6,7 @@ decisions (`engine`) and commits (`drive`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
@@ -19,7 +19,7 @@ from folkmoot.domain.model_calls import FailureClass, ModelCallFact, ModelReques
 from folkmoot.domain.operations import OperationTarget
 from folkmoot.domain.pending import Decision
 from folkmoot.domain.run_status import RunStatus
-from folkmoot.domain.runs import Claim, Facts
+from folkmoot.domain.runs import CUT_WORDS, Claim, Facts
 from folkmoot.engine import estimates
 from folkmoot.engine.protocol import Protocol
 from folkmoot.engine.seating import Seating
@@ -105,9 +105,12 @@ class Transcript:
     # the facts beside the items
 
     def facts(
-        self, now: datetime, *, work_deadline: datetime | None, stopped_by: str | None, ran_out: RunStatus | None
-    ) -> Facts:
-        return Facts(now, work_deadline, stopped_by, self._model_calls, self._calls, self._decisions, ran_out)
+        self, now: datetime, *, work_deadline: datetime | None, stopped_by: str | None, ran_out: RunStatus | None,
+        under_way: Mapping[str, UUID],
+    ) -> Facts:  # fmt: skip
+        return Facts(
+            now, work_deadline, stopped_by, self._model_calls, self._calls, self._decisions, ran_out, under_way
+        )
 
     def note_failure(self, fact: ModelCallFact) -> None:
         self._model_calls[fact.step_key] = (*self._model_calls.get(fact.step_key, ()), fact)
@@ -131,10 +134,17 @@ class Transcript:
             )
         return ended
 
-    def lost_call(self, step: AskModel, call_id: UUID, *, is_firm: bool) -> ModelCallEnded:
+    def lost_call(self, step: AskModel, call_id: UUID, *, is_firm: bool, words: str = _LOST_WORDS) -> ModelCallEnded:
         """A model call under way whose reply will not be read."""
         usage = estimates.usage_of_lost(self.views.of[step.participant].entries, step.instruction)
-        return _lost(call_id, usage, is_firm=is_firm)
+        return _lost(call_id, usage, is_firm=is_firm, words=words)
+
+    def cut_call(self, step: AskModel, call_id: UUID) -> ModelCallEnded:
+        """A model call under way that is cut for the last turn."""
+        return self.lost_call(step, call_id, is_firm=False, words=CUT_WORDS)
+
+    def note_cut(self, step: AskModel, call_id: UUID) -> None:
+        self.note_failure(ModelCallFact(call_id, step.key, FailureClass.LOST, CUT_WORDS))
 
     def _participant_of(self, step_key: str) -> str:
         if step_key.startswith("ballot:"):
@@ -190,7 +200,5 @@ def _outcome(body: items.ToolResult, detail: items.Detail | None) -> str:
     return "error" if body.is_error else "done"
 
 
-def _lost(call_id: UUID, usage: Usage, *, is_firm: bool) -> ModelCallEnded:
-    return ModelCallEnded(
-        call_id, usage, error_class=FailureClass.LOST.value, error_message=_LOST_WORDS, is_firm=is_firm
-    )
+def _lost(call_id: UUID, usage: Usage, *, is_firm: bool, words: str = _LOST_WORDS) -> ModelCallEnded:
+    return ModelCallEnded(call_id, usage, error_class=FailureClass.LOST.value, error_message=words, is_firm=is_firm)
