@@ -26,7 +26,19 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from replies_at_random import ANSWERS, ANYTHING, CRASHES, FAILURES, FITTING, HABITS, NAMES, SETTINGS, WORDS, outcome_of
+from replies_at_random import (
+    ANSWERS,
+    ANYTHING,
+    CRASHES,
+    FAILURES,
+    FITTING,
+    HABITS,
+    NAMES,
+    PEOPLE,
+    SETTINGS,
+    WORDS,
+    outcome_of,
+)
 from run_model import TOOLS, Crash, Lost, Outcome, Worker
 from run_store import AT_WORK, BEGINNING, PendingRow, Store, answer_detail
 
@@ -517,3 +529,54 @@ def test_without_its_refusal_a_call_is_made_that_nobody_approved(monkeypatch: py
     monkeypatch.setattr(tool_calls, "_refusal", lambda decision, call: None)
     with pytest.raises(AssertionError):
         run_state_machine_as_test(LifeOfARun, settings=ONCE)
+
+
+class TimeOfARun(LifeOfARun):
+    """A run whose time is short, with nobody who stops it: time passes at every step, and the worker wakes as the drive does (B72)."""
+
+    @initialize(
+        seats=st.integers(1, 3),
+        flags=st.tuples(*[st.sampled_from([True, True, False])] * 4),
+        loops=st.sampled_from([1, 3]),
+        rule=st.sampled_from(Rule),
+        warned_after=st.sampled_from([1, 2, 4]),
+        habit=st.sampled_from(sorted(HABITS)),
+        people=st.sampled_from([None, None, *PEOPLE]),
+    )
+    def start(  # type: ignore[override]
+        self, seats: int, flags: tuple[bool, ...], loops: int, rule: Rule, warned_after: int, habit: str, people: HumanSettings | None
+    ) -> None:  # fmt: skip
+        super().start(
+            seats=seats, flags=flags, rounds=1000, silent=None, loops=loops, schema=None, rule=rule, deadline=DEADLINE,
+            warned_after=warned_after, habit=habit, people=people, is_willing=True, steps=0,
+        )  # fmt: skip
+
+    # what is not to happen here
+    something_happens = None
+    nobody_answers = None
+    a_person_answers_what_is_closed = None
+
+    @precondition(lambda self: self.worker is not None and not self.worker.is_over)
+    @rule(seconds=st.sampled_from([1, 20, 20, 45, 90]))
+    def time_passes(self, seconds: int) -> None:
+        """While a worker has the run: what people take is not counted."""
+        worker, store = self.worker, self.store
+        assert worker is not None
+        store.now += timedelta(seconds=seconds)
+        self.guarded(worker.look)
+
+    def go_on(self) -> None:
+        if self.worker is not None and not self.worker.is_over:
+            self.store.now += timedelta(seconds=7)
+        super().go_on()
+
+
+class TestTimeOfARun(TimeOfARun.TestCase):  # type: ignore[misc,valid-type]
+    settings = settings(QUICK, max_examples=25, stateful_step_count=20)
+
+
+def test_without_its_end_a_turn_follows_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control: what the machine asserts does not hold by itself."""
+    monkeypatch.setattr(time_limits, "is_last_turn_over", lambda protocol: False)
+    with pytest.raises(AssertionError):
+        run_state_machine_as_test(TimeOfARun, settings=ONCE)
