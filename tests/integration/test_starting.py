@@ -265,7 +265,6 @@ async def test_fields_of_later_parts_that_say_nothing_are_no_hindrance(starter: 
 @pytest.mark.parametrize(
     ("change", "name"),
     [
-        ({"context_settings": {"mode": "Trim"}}, "mode"),
         ({"later": {"credentialStack": "main"}}, "credentialStack"),
         ({"agents": (AgentBinding(Reference("optimist"), "Ann", later={"webAccess": {"search": True}}),)}, "webAccess"),
     ],

@@ -129,7 +129,7 @@ class Worker:
             self.calls,
             self.decisions,
             self.ran_out,
-            self.asked,
+            under_way=self.asked,
         )
 
     @property

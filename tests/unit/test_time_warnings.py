@@ -22,6 +22,7 @@ from engine_harness import (
 )
 
 from folkmoot.domain import items
+from folkmoot.domain.contexts import ContextSettings
 from folkmoot.domain.definitions import ChatMode, HumanSettings, SystemPromptMode
 from folkmoot.domain.items import EndReason
 from folkmoot.domain.model_calls import FailureClass, ModelFailure, Purpose
@@ -147,7 +148,7 @@ def test_whoever_gets_the_floor_next_has_the_last_turn() -> None:
 
 def test_whoever_has_the_floor_keeps_it_for_the_last_turn() -> None:
     """Even where all calls of the turn are used up: what leads to an answer is offered all the same."""
-    talk = timed(seat("Ann", LOOK), "Ben", max_tool_call_loops=1)
+    talk = timed(seat("Ann", LOOK), "Ben", context=ContextSettings(max_tool_call_loops=1))
     talk.say("Ann", reply("", call("look")))
     at(talk, 52)
     talk.give("a door")
@@ -320,7 +321,7 @@ def test_the_end_of_the_last_turn_comes_before_going_round_in_circles_and_before
 
 def test_the_last_turn_is_given_where_somebody_goes_round_in_circles() -> None:
     """B30: what is cut for it is cut before; a circle that is stuck ends the run only where nothing was."""
-    talk = timed(seat("Ann", LOOK), "Ben", max_tool_call_loops=99)
+    talk = timed(seat("Ann", LOOK), "Ben", context=ContextSettings(max_tool_call_loops=99))
     for _ in range(4):
         talk.say("Ann", reply("", call("look")))
         talk.give("a door")

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from folkmoot.domain.calls import Tool
 from folkmoot.domain.connectors import McpConnectorVersion, OpenApiConnectorVersion
+from folkmoot.domain.contexts import ContextSettings
 from folkmoot.domain.model_calls import ModelChoice, Sampling
 from folkmoot.domain.references import Reference as Reference
 from folkmoot.domain.tool_bindings import BindingInput, OperationBinding, SecretInput
@@ -170,8 +171,6 @@ class StoredVersion:
 
 # What a run is pinned to.
 
-DEFAULT_TOOL_LOOPS = 10
-
 
 @dataclass(frozen=True, slots=True)
 class Participant:
@@ -236,7 +235,7 @@ class ResolvedInteraction:
     solution_schema: str | None = None
     solution_rule: Rule = Rule.MAJORITY
     vote_rule: Rule = Rule.MAJORITY
-    max_tool_call_loops: int = DEFAULT_TOOL_LOOPS
+    context: ContextSettings = field(default_factory=ContextSettings)
     duration_auto_termination: timedelta | None = None
     duration_human_timeout: timedelta | None = None
     disabled_tools: tuple[str, ...] = ()

@@ -9,11 +9,12 @@ be asked gets none. It is told in place of the warning where both are due.
 from __future__ import annotations
 
 from folkmoot.domain import items
+from folkmoot.domain.contexts import ContextMode, PromptFact
 from folkmoot.domain.items import ORCHESTRATOR, EndReason, Item
 from folkmoot.domain.model_calls import FailureClass, ModelCallFact
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.runs import Facts
-from folkmoot.engine import instructions, round_robin, time_limits, voting
+from folkmoot.engine import compaction, instructions, round_robin, time_limits, voting
 from folkmoot.engine.calls import closing_results, unknown_result
 from folkmoot.engine.protocol import Protocol
 from folkmoot.engine.repetition import Circle
@@ -98,35 +99,53 @@ def _asking(
     seating: Seating, protocol: Protocol, steps: list[AskModel], facts: Facts, new_id: NewId
 ) -> tuple[Step, ...]:
     """The steps that can be asked, or what is to be said of the time before one of them begins."""
-    ready = _askable(protocol, steps, facts, new_id)
-    if isinstance(ready[0], Record):
-        return ready
-    told = time_limits.before_calls(seating, protocol, steps, facts=facts, new_id=new_id)
+    ready = _askable(seating, protocol, steps, facts, new_id)
+    asked = [step for step in ready if isinstance(step, AskModel)]
+    told = time_limits.before_calls(seating, protocol, asked, facts=facts, new_id=new_id)
     return ready if told is None else (told,)
 
 
-def _askable(protocol: Protocol, steps: list[AskModel], facts: Facts, new_id: NewId) -> tuple[Step, ...]:
-    """The steps with their attempt and when it may begin; or the run's end where one cannot be asked any more."""
-    if not facts.model_calls:
+def _askable(
+    seating: Seating, protocol: Protocol, steps: list[AskModel], facts: Facts, new_id: NewId
+) -> tuple[Step, ...]:
+    """The steps with their attempt and when it may begin, or with what must be summarised before; or the run's end where one cannot
+    be asked any more."""
+    if not facts.model_calls and not facts.prompts:
         return tuple(steps)
     ready: list[Step] = []
     for step in steps:
+        before = compaction.step_before(seating, protocol, facts, step)
+        if before is not None:
+            ready.append(before)
+            continue
         failures = [fact for fact in facts.model_calls.get(step.key, ()) if fact.failure is not None]
         if failures:
-            last = failures[-1]
-            if is_final(failures):
-                words = f"{step.participant}'s model could not be asked ({last.failure}): {last.message}"
+            if is_final(failures, facts.prompts.get(step.participant)):
+                words = _cannot_be_asked(seating, step.participant, failures[-1])
                 return (ending(protocol, EndReason.FAILURE, words, new_id=new_id, facts=facts),)
             step = _again(step, failures)
         ready.append(step)
     return tuple(ready)
 
 
-def is_final(failures: list[ModelCallFact]) -> bool:
+def is_final(failures: list[ModelCallFact], prompt: PromptFact | None) -> bool:
     """Whether the last failure is one that no further attempt mends."""
     last = failures[-1].failure
     assert last is not None
-    return len([f for f in failures if f.failure is not FailureClass.LOST]) >= ATTEMPTS.get(last, 1)
+    if last is FailureClass.CONTEXT_TOO_LONG:
+        return not compaction.may_retry(failures, prompt)
+    # A prompt that was refused and made smaller is not held against what came after it.
+    tried = [f for f in failures if f.failure not in (FailureClass.LOST, FailureClass.CONTEXT_TOO_LONG)]
+    return len(tried) >= ATTEMPTS.get(last, 1)
+
+
+def _cannot_be_asked(seating: Seating, participant: str, last: ModelCallFact) -> str:
+    words = f"{participant}'s model could not be asked ({last.failure}): {last.message}"
+    if last.failure is not FailureClass.CONTEXT_TOO_LONG:
+        return words
+    if seating.definition.context.mode is ContextMode.COMPACT:
+        return f"{words} Nothing more of it can be summarised: take a model with a larger window, or shorter prompts."
+    return f"{words} Set contextSettings.mode to 'Compact', so that what is old is summarised, or take a model with a larger window."
 
 
 def _again(step: AskModel, failures: list[ModelCallFact]) -> AskModel:

@@ -72,9 +72,10 @@ def before_calls(
 ) -> Record | None:
     """What is to be said before a new one of these calls begins, if time has come for it."""
     found = marks(seating.definition, facts.work_deadline)
-    if found is None or protocol.had_last_turn or all(step.key in facts.under_way for step in steps):
+    new = [step for step in steps if step.purpose is not Purpose.COMPACTION and step.key not in facts.under_way]
+    if found is None or protocol.had_last_turn or not new:
         return None
-    if facts.now >= found.last_turn and protocol.turn is not None and steps[0].purpose is Purpose.TURN:
+    if facts.now >= found.last_turn and protocol.turn is not None and new[0].purpose is Purpose.TURN:
         return Record((_last_turn(seating, protocol.turn, found.limit - facts.now, new_id),))
     if facts.now >= found.warning and not protocol.is_warned_of_time:
         can_propose = seating.definition.is_solution_proposal_allowed
@@ -105,7 +106,9 @@ def cut(seating: Seating, protocol: Protocol, facts: Facts, new_id: NewId) -> Re
         return None
     if protocol.question is not None:
         return _cut_question(protocol.question, turn, new_id)
-    return Record((_last_turn(seating, turn, found.limit - facts.now, new_id),), cuts=True)
+    # What summarises for this very turn is not cut: the turn's call comes after it, and knows.
+    is_asked = any(key.startswith(f"turn:{turn.turn_id}:") for key in facts.under_way)
+    return Record((_last_turn(seating, turn, found.limit - facts.now, new_id),), cuts=is_asked)
 
 
 def _cut_ballot(seating: Seating, ballot: Ballot, new_id: NewId) -> Record | None:
