@@ -170,6 +170,43 @@ async def test_an_override_gives_the_model_that_compacts_for_one_participant(des
     assert (ann.model.model_name, ben.compaction_model) == ("script", None)
 
 
+async def test_a_dedicated_model_compacts_for_all_whom_no_override_gives_one(desk: Desk) -> None:
+    """(ours) `contextSettings.compactionModel`; what a command gives for all is in its place, too."""
+    await desk.publish(panel=replace(DEDICATED, compaction_model=Reference("other")))
+    given = ModelOverride("Ben", ModelPurpose.COMPACTION, custom_model=CUSTOM)
+
+    def compacting(seats: tuple[Participant, ...]) -> list[str | None]:
+        return [seat.compaction_model and seat.compaction_model.model_name for seat in seats]
+
+    changed = documents(panel=replace(DEDICATED, compaction_model=Reference("small")))
+    (panel, *_) = await apply.diff(desk.database, desk.caller, changed, new_id=desk.new_id)
+    ((pointer, before, after),) = [(d.pointer, d.before, d.after) for d in panel.differences]
+    assert (pointer, before, after) == ("/contextSettings/compactionModel", "examples/other", "examples/small")
+    assert compacting(await desk.seats()) == ["other", "other"]
+    assert compacting(await desk.seats(given)) == ["other", "mine"]
+    assert compacting(await desk.seats(given, model=ModelChoice("local", "m"))) == ["m", "mine"]
+    other = Reference("other", NAMESPACE, version=1)
+    await definitions.set_disabled(
+        desk.database, desk.caller, kind=DefinitionKind.AI_MODEL, reference=other, is_disabled=True
+    )
+    with pytest.raises(BadInput, match="'examples/other' is disabled"):
+        await desk.start(given)
+
+
+async def test_a_dedicated_model_that_nobody_names_is_asked_for(desk: Desk) -> None:
+    await desk.publish(panel=DEDICATED)
+    given = [ModelOverride(name, ModelPurpose.COMPACTION, custom_model=CUSTOM) for name in ("Ann", "Ben")]
+    (message,) = (await desk.refused(given[0])).values()
+    assert "Set contextSettings.compactionModel" in message and message.endswith("for: Ben.")
+    assert len(await desk.seats(*given)) == 2
+
+
+async def test_the_dedicated_model_must_be_there_when_it_is_named(desk: Desk) -> None:
+    with pytest.raises(BadInput) as caught:
+        await desk.publish(panel=replace(DEDICATED, compaction_model=Reference("nobody")))
+    assert [fault.pointer for fault in caught.value.faults] == ["/contextSettings/compactionModel"]
+
+
 # the answer's schema
 
 SCHEMA = '{"type": "object", "properties": {"choice": {"enum": ["keep", "drop"]}}, "required": ["choice"]}'
