@@ -24,8 +24,9 @@ from folkmoot.domain.definitions import (
     Reference,
 )
 from folkmoot.domain.model_calls import ModelChoice
+from folkmoot.domain.rights import RIGHTS, Role
 from folkmoot.domain.tenancy import Caller
-from folkmoot.kernel.errors import BadInput, NotYetBuilt
+from folkmoot.kernel.errors import BadInput, NotPermitted, NotYetBuilt
 from folkmoot.kernel.ids import NewId
 from folkmoot.services import apply, definitions, runs, starting
 from folkmoot.services.apply import Document
@@ -105,7 +106,9 @@ async def test_an_overridden_model_need_not_be_there(desk: Desk) -> None:
         desk.database, desk.caller, kind=DefinitionKind.AI_MODEL, reference=small, is_disabled=True
     )
     given = [ModelOverride(name, ModelPurpose.AGENT, custom_model=CUSTOM) for name in ("Ann", "Ben")]
-    assert "'examples/small' is disabled" in (await desk.refused(given[0]))[""]
+    compacting = ModelOverride("Ben", ModelPurpose.COMPACTION, custom_model=CUSTOM)
+    faults = await desk.refused(given[0], compacting)
+    assert list(faults) == [""] and "'examples/small' is disabled" in faults[""]
     assert {participant.model.model_name for participant in await desk.seats(*given)} == {"mine"}
 
 
@@ -144,6 +147,16 @@ async def test_a_model_that_this_machine_cannot_ask_is_told(desk: Desk) -> None:
     assert await desk.refused(compacting, on=lacking) == {
         "": "The model that compacts for 'Ann' cannot be asked. There is no key."
     }
+
+
+async def test_a_whole_model_takes_the_right_to_publish(desk: Desk) -> None:
+    """B66: it names a URL and a key of the server's to send there, and a file to read; who may only start gives none."""
+    desk.caller = replace(desk.caller, role=Role.OPERATOR, rights=RIGHTS[Role.OPERATOR])
+    for purpose in (ModelPurpose.AGENT, ModelPurpose.COMPACTION):
+        with pytest.raises(NotPermitted, match="'publish'"):
+            await desk.start(ModelOverride("Ann", purpose, custom_model=CUSTOM))
+    assert await panels.fetch(desk.database, "select from process") == []
+    await desk.start(ModelOverride("Ann", ModelPurpose.AGENT, await desk.model_id("other")))
 
 
 @pytest.mark.parametrize("purpose", [ModelPurpose.ROUTER, ModelPurpose.WEAVER, ModelPurpose.VET])

@@ -114,6 +114,7 @@ class Closure:
         self._tool_names: set[str] = set()
         self._models: dict[tuple[UUID, int], ModelChoice] = {}
         self._places: dict[str, str] = {}
+        self._names: list[str] = []
         self._overrides = Overrides(
             request.ai_model_overrides, find=self._catalogue_model, choose=self._choice, for_all=request.model
         )
@@ -129,7 +130,9 @@ class Closure:
         participants = [p for binding in self._body.agents if (p := await self._participant(binding))]
         self.faults += faults_of_names(("", participant.name) for participant in participants)
         self.later += self._overrides.later
-        self.faults += [*self._overrides.faults, *self._overrides.faults_of_names([p.name for p in participants])]
+        self.faults += self._overrides.faults
+        if len(self._names) == len(self._body.agents):  # else who takes part is not known
+            self.faults += self._overrides.faults_of_names(self._names)
         self.faults += [self._placed(fault) for fault in self._tooling.faults]
         self._check_disabled_tools()
         return self._resolved(tuple(participants))
@@ -220,6 +223,7 @@ class Closure:
             "", agent=agent.body, name=agent.definition.name, binding=binding, interaction=self._body
         )
         name = binding.name if binding.name is not None else agent.definition.name
+        self._names.append(name)
         model = self._overrides.own(name) or await self._model(agent.body.model, agent)
         compacting = self._overrides.compacting(name)
         self._tool_names |= {
