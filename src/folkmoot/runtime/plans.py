@@ -5,6 +5,7 @@ Deliberately absent: committing and performing (`drive`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from folkmoot.domain.items import Item
@@ -42,8 +43,18 @@ class Firm:
     model_calls_ended: list[ModelCallEnded] = field(default_factory=list)
 
 
-def planned(seating: Seating, ahead: Protocol, facts: Facts, new_id: NewId) -> Plan:
-    """Follows what is recorded without I/O to the steps that need some, to a wait, or to the end. `ahead` is folded on."""
+OnItem = Callable[[Item], None]
+
+
+def _unseen(_: Item) -> None:
+    """Nobody looks ahead."""
+
+
+def planned(seating: Seating, ahead: Protocol, facts: Facts, new_id: NewId, *, on_item: OnItem = _unseen) -> Plan:
+    """Follows what is recorded without I/O to the steps that need some, to a wait, or to the end. `ahead` is folded on.
+
+    `on_item` is told of each item that is decided on the way, before it is written.
+    """
     plan = Plan([], None, (), ahead)
     while True:
         steps = decide.next_steps(seating, ahead, facts, new_id)
@@ -57,6 +68,7 @@ def planned(seating: Seating, ahead: Protocol, facts: Facts, new_id: NewId) -> P
         plan.items += first.items
         for item in first.items:
             ahead.advance(seating, item)
+            on_item(item)
         if first.cuts:
             plan.cuts, facts = True, facts.cut()
         if first.end is not None:
