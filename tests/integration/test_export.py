@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from connectors_at_hand import SPACE, Bench, Keeper, bench_at_work, document
+from connectors_at_hand import SPACE, Bench, Keeper, document
 from definitions_at_hand import AGENT, MODEL, PANEL
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,12 +31,6 @@ from folkmoot.services.apply import Document
 from folkmoot.store.database import Database
 
 SHOP = "orders/list"
-
-
-@pytest_asyncio.fixture
-async def bench() -> AsyncIterator[Bench]:
-    async with bench_at_work() as found:
-        yield found
 
 
 @pytest_asyncio.fixture

@@ -284,8 +284,9 @@ class TestModel:
     @pytest.mark.parametrize(
         ("changes", "pointer", "words"),
         [
-            ({"provider": "anthropic", "base_url": None}, "/provider", "later part"),
-            ({"provider": "opanai"}, "/provider", "openai-compatible, local, scripted"),
+            ({"provider": "opanai"}, "/provider", "openai-compatible, anthropic, google, local, scripted"),
+            ({"provider": "azure", "base_url": None}, "/baseUrl", "needs the server's URL"),
+            ({"provider": "anthropic", "path": "x"}, "/path", "no file"),
             ({"base_url": None}, "/baseUrl", "needs the server's URL"),
             ({"base_url": ""}, "/baseUrl", "empty"),
             ({"base_url": "ftp://x/v1"}, "/baseUrl", "http"),
