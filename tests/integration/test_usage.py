@@ -89,7 +89,7 @@ async def sums(server: Served, *by: str, **more: Any) -> list[Any]:
     found: list[Any] = []
     after: dict[str, str] = {}
     while True:
-        params = [*[("groupBy", key) for key in by], *{"limit": 3, **more, **after}.items()]
+        params = [*zip(("groupBy", "thenBy"), by, strict=False), *{"limit": 3, **more, **after}.items()]
         answer = await server.client.get("/usage", params=params)
         assert answer.status_code == 200, answer.text
         page = answer.json()
@@ -260,7 +260,7 @@ async def check_refusals(busy: Busy) -> None:
     client = busy.server.client
     for query in (
         "groupBy=colour",
-        "groupBy=day&groupBy=run&groupBy=agent",
+        "groupBy=day&thenBy=colour",
         "from=yesterday",
         "after=x",
         "run=7&process=7",

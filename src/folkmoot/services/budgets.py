@@ -73,11 +73,12 @@ def unpriced(
     ]
     if not whose:
         return
-    for participant in resolved.participants:
-        name = participant.model.model_name
-        if most_it_can_cost(1, 1, prices_of(participant.model)) is None:
+    asked = [(p, model) for p in resolved.participants for model in (p.model, p.compaction_model) if model is not None]
+    for participant, model in asked:
+        if most_it_can_cost(1, 1, prices_of(model)) is None:
             words = (
-                f"The {' and the '.join(whose)} limits money, and no price is known of model '{name}' (agent '{participant.agent_name}'). "
+                f"The {' and the '.join(whose)} limits money, and no price is known of model '{model.model_name}' (agent "
+                f"'{participant.agent_name}'). "
                 "Give the model prices for input and output, or take the money out of the budget."
             )
             yield Fault("", words)

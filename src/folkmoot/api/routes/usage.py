@@ -45,12 +45,8 @@ async def get_usage(
     provider: Annotated[str | None, _text("A model's provider.")] = None,
     model: Annotated[str | None, _text("A model's name with its provider.")] = None,
     credential: Annotated[str | None, _text("A credential's id.")] = None,
-    group_by: Annotated[
-        tuple[Key, ...],
-        Query(
-            alias="groupBy", max_length=usage.MOST_KEYS, description="One key or two; all calls are one group without."
-        ),
-    ] = (),
+    group_by: Annotated[Key | None, Query(alias="groupBy", description="All calls are one group without.")] = None,
+    then_by: Annotated[Key | None, Query(alias="thenBy", description="A second key.")] = None,
     limit: Limit = DEFAULT_LIMIT,
     after: After = None,
 ) -> UsagePage:
@@ -60,7 +56,7 @@ async def get_usage(
         credential=credential,
     )  # fmt: skip
     rows = await usage.sums(
-        doors.of(caller), caller, wanted=wanted, namespace=namespace, by=[UsageKey(key) for key in group_by], after=read_usage_cursor(after), limit=limit + 1
+        doors.of(caller), caller, wanted=wanted, namespace=namespace, by=[UsageKey(key) for key in (group_by, then_by) if key], after=read_usage_cursor(after), limit=limit + 1
     )  # fmt: skip
     found, following = cut(rows, limit, lambda each: usage_cursor(each.group))
     return UsagePage(items=tuple(mapping.grouped(each) for each in found), next=following)
