@@ -490,8 +490,9 @@ def _shows(entry: Entry, item: Item) -> bool:
             words = message
         case _:
             words = ""
-    if item.author.kind is AuthorKind.HUMAN:
-        return item.author.name in (entry.speaker or entry.text if isinstance(entry, OtherText) else text)
+    if item.author.kind is AuthorKind.HUMAN:  # who voted may write a message as well
+        is_theirs = isinstance(entry, OtherText) and item.author.name in (entry.speaker or "")
+        return is_theirs and (text.startswith(("I agree", "I disagree")) or (words != "" and words in text))
     return (isinstance(entry, OwnCall) and entry.call_id == str(item.item_id)) or (words != "" and words in text)
 
 
