@@ -271,8 +271,8 @@ class Drive:
             self._asking[step.key] = begun
             request = self._transcript.request(step, trim_upto=begun.trimmed_upto)
             work = perform.ask(
-                self._workshop, self.claim, step, request=request, model_call_id=begun.model_call_id,
-                budget=self._transcript.seating.definition.budget,
+                self._workshop, self.claim, step, resolved=self._transcript.seating.definition, request=request,
+                model_call_id=begun.model_call_id,
             )  # fmt: skip
             self._spawn(step.key, work)
         self._unsent = []

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from folkmoot.domain.approvals import final_call
-from folkmoot.domain.budgets import Budget
 from folkmoot.domain.calls import CallResult
+from folkmoot.domain.definitions import ResolvedInteraction
 from folkmoot.domain.model_calls import FailureClass, ModelFailure, ModelReply, ModelRequest
 from folkmoot.domain.runs import Claim
 from folkmoot.engine.step import AskModel, RunCall
@@ -39,13 +39,13 @@ Performed = Asked | Called
 
 
 async def ask(
-    workshop: Workshop, claim: Claim, step: AskModel, *, request: ModelRequest, model_call_id: UUID, budget: Budget | None = None
+    workshop: Workshop, claim: Claim, step: AskModel, *, resolved: ResolvedInteraction, request: ModelRequest, model_call_id: UUID
 ) -> Asked:  # fmt: skip
-    """Ask a participant's model once. `budget`: the run's."""
+    """Ask a participant's model once, if there is room for it in the budgets."""
     if not workshop.may_act():
         raise LeaseLost("The worker's lease was not renewed in time; no model is called under it.")
     allowed = await budgets.reserved(
-        workshop, claim.tenant_id, claim.run_id, request, model_call_id=model_call_id, budget=budget
+        workshop, claim.tenant_id, claim.run_id, request, model_call_id=model_call_id, budget=resolved.budget
     )
     if isinstance(allowed, ModelFailure):
         return Asked(step, model_call_id, allowed)
