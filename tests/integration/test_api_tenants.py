@@ -47,7 +47,7 @@ BY_ID = {
     "/interactions/processes/by-id/{interaction_id}": ("#panel", ("/start",)),
     "/interactions/processes/by-id/{run_id}": (
         "#run",
-        ("", "/details", "/items", "/events", "/messages", "/stop", *_ANSWERS),
+        ("", "/details", "/items", "/events", "/usage", "/messages", "/stop", *_ANSWERS),
     ),
     "/keys/by-id/{key_id}": ("#key", ("/revoke",)),
     "/users/by-id/{user_id}": ("#user", ("", "/role")),
@@ -70,7 +70,7 @@ BY_NAME = {
 }
 NAMES_NOTHING = {
     "/interactions/processes", "/keys", "/users", "/audit", "/webhooks", "/approvals", "/approvals/count", "/approvals/events",
-    "/healthz", "/readyz",
+    "/usage", "/budget", "/healthz", "/readyz",
 }  # fmt: skip
 SECOND = {"ballot_id": PendingKind.VOTE, "question_id": PendingKind.QUESTION, "approval_id": PendingKind.APPROVAL}
 BODIES = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from datetime import timedelta
+from decimal import Decimal
 from enum import Enum
 from typing import Any
 from uuid import UUID
@@ -18,7 +19,7 @@ from folkmoot.domain.connectors import OpenApiConnectorVersion
 from folkmoot.domain.definitions import DefinitionKind, Reference, StoredVersion
 from folkmoot.domain.tool_bindings import OnOperation
 from folkmoot.kernel.errors import BadInput
-from folkmoot.services.differences import SPREAD, named, wire_name
+from folkmoot.services.differences import NESTED, SPREAD, named, wire_name
 from folkmoot.services.exporting import Exported
 from folkmoot.wire.formats import print_timespan
 
@@ -98,6 +99,9 @@ def _fields(value: Any) -> dict[str, Json]:
             made |= {name: each for name, each in _plain(part).items() if name != "type"}
         else:
             made[wire_name(field.name)] = _plain(part)
+    for name, place in NESTED.items():
+        if name in made:
+            made[place] = {**made.get(place, {}), name: made.pop(name)}
     if isinstance(value, OnOperation) and value.connector is not None and value.operation is not None:
         made.pop("externalOperationId", None)
     return made
@@ -115,6 +119,8 @@ def _plain(value: Any) -> Json:
             return _link(value)
         case timedelta():
             return print_timespan(value)
+        case Decimal():
+            return float(value)
         case Enum():
             return value.value
         case UUID():

@@ -17,6 +17,7 @@ from folkmoot.bootstrap.installation import Installation, read_key
 from folkmoot.bootstrap.messages import sending
 from folkmoot.bootstrap.outside import Outside, open_outside
 from folkmoot.domain.operations import SecretHeader, header_value
+from folkmoot.llm.catalogue import prices_of
 from folkmoot.runtime.options import WorkerOptions
 from folkmoot.runtime.tool_calls import ToolCalls
 from folkmoot.runtime.watched import Watched
@@ -55,7 +56,7 @@ async def open_worker(
     async with open_outside(installation.settings) as outside:
         workshop = Workshop(
             installation.database, appender, installation.models, tool_calls(installation, outside), watched, installation.new_id,
-            worker_options(installation.settings), lambda: True, read_key,
+            worker_options(installation.settings), lambda: True, read_key, prices_of=prices_of,
         )  # fmt: skip
         _quiet_collector()
         try:

@@ -28,6 +28,8 @@ MODULES = {
     "users": "users",
     "secrets": "secrets",
     "audit": "audit",
+    "usage": "usage",
+    "budget": "budget",
     "model": "model",
     "openapi": "serve",
 }

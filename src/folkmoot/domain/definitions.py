@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
+from folkmoot.domain.budgets import Budget
 from folkmoot.domain.calls import Tool
 from folkmoot.domain.connectors import McpConnectorVersion, OpenApiConnectorVersion
 from folkmoot.domain.contexts import ContextSettings
@@ -32,11 +33,14 @@ class DefinitionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AiModelVersion:
-    """`prices`: money per million tokens by kind; `capabilities`: tools, structuredOutput, images, reasoning."""
+    """`prices`: money per million tokens by kind; `capabilities`: tools, structuredOutput, images, reasoning.
+
+    `context_window` null: as the catalogue of known models says when a run starts.
+    """
 
     provider: str
     model_name: str
-    context_window: int = 8192
+    context_window: int | None = None
     largest_response: int | None = None
     base_url: str | None = None
     api_key_variable: str | None = None
@@ -113,7 +117,8 @@ class AgentBinding:
 
 @dataclass(frozen=True, slots=True)
 class RoundRobinVersion:
-    """`context_settings` holds the wire's fields as they came; `later` the fields of later parts, by their wire names."""
+    """`context_settings` holds the wire's fields as they came, but for its one link, `compaction_model`; `later` the fields of
+    later parts, by their wire names."""
 
     agents: tuple[AgentBinding, ...]
     prompt: str
@@ -138,7 +143,9 @@ class RoundRobinVersion:
     solution_rule: Rule = Rule.MAJORITY
     vote_rule: Rule = Rule.MAJORITY
     context_settings: dict[str, Json] = field(default_factory=dict)
+    compaction_model: Reference | None = None
     later: dict[str, Json] = field(default_factory=dict)
+    budget: Budget | None = None
 
 
 Version = AgentVersion | AiModelVersion | RoundRobinVersion | McpConnectorVersion | OpenApiConnectorVersion
@@ -169,6 +176,8 @@ class StoredVersion:
 
 # What a run is pinned to.
 
+DEFAULT_WINDOW = 8192  # tokens, where neither a definition nor the catalogue names a model's
+
 
 @dataclass(frozen=True, slots=True)
 class Participant:
@@ -189,9 +198,30 @@ class Participant:
     compaction_model: ModelChoice | None = None
 
 
+class ModelPurpose(StrEnum):
+    """What a participant uses a model for. The last three come with later parts."""
+
+    AGENT = "Agent"
+    COMPACTION = "Compaction"
+    ROUTER = "Router"
+    WEAVER = "Weaver"
+    VET = "Vet"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOverride:
+    """A participant's model for one run. One of `model_id` (of the catalogue) and `custom_model` is set."""
+
+    agent_name: str
+    purpose: ModelPurpose
+    model_id: UUID | None = None
+    custom_model: AiModelVersion | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class ResolvedInteraction:
-    """The whole closure of a start, written once and never changed. `inputs` are name and value as text, as they were given."""
+    """The whole closure of a start, written once and never changed. `inputs` are name and value as text, as they were given,
+    and so are `ai_model_overrides`; what they led to is in the participants."""
 
     interaction_id: UUID
     interaction_name: str
@@ -216,3 +246,6 @@ class ResolvedInteraction:
     duration_auto_termination: timedelta | None = None
     duration_human_timeout: timedelta | None = None
     disabled_tools: tuple[str, ...] = ()
+    duration_warning_to_ai: timedelta | None = None
+    ai_model_overrides: tuple[ModelOverride, ...] = ()
+    budget: Budget | None = None

@@ -31,8 +31,13 @@ class FailureClass(StrEnum):
     UNUSABLE = "Unusable"  # ours: a reply came, and is of no use for what was asked
     NO_CREDENTIAL = "NoCredential"  # ours: there is no key left that may be used; the message lists what became of each
 
+    BUDGET_SPENT = "BudgetSpent"  # ours: the call could use more than is left of a budget; it was not made
 
-OURS = frozenset({FailureClass.LOST, FailureClass.UNUSABLE, FailureClass.NO_CREDENTIAL})  # no provider fails so
+
+OURS = frozenset(
+    {FailureClass.LOST, FailureClass.UNUSABLE, FailureClass.NO_CREDENTIAL, FailureClass.BUDGET_SPENT}
+)  # no provider fails so
+NEVER_MADE = frozenset({FailureClass.NO_CREDENTIAL, FailureClass.BUDGET_SPENT})  # they are no calls, and used nothing
 WAITED_OUT = frozenset(
     {FailureClass.RATE_LIMITED, FailureClass.OVERLOADED, FailureClass.TIMEOUT, FailureClass.UNAVAILABLE}
 )
@@ -239,3 +244,5 @@ class ModelCallFact:
     not_before: float | None = None  # Unix seconds by the database's clock: when the next attempt may begin
     guessed_tokens: int | None = None
     estimated_tokens: int | None = None
+    participant: str = ""
+    purpose: Purpose = Purpose.TURN

@@ -7,12 +7,13 @@ from uuid import UUID
 
 from folkmoot.domain.approvals import final_call
 from folkmoot.domain.calls import CallResult
+from folkmoot.domain.definitions import ResolvedInteraction
 from folkmoot.domain.model_calls import FailureClass, ModelFailure, ModelReply, ModelRequest
 from folkmoot.domain.runs import Claim
 from folkmoot.engine.step import AskModel, RunCall
 from folkmoot.kernel import fault_points
 from folkmoot.kernel.errors import FolkmootError, LeaseLost
-from folkmoot.runtime import large_results
+from folkmoot.runtime import budgets, large_results
 from folkmoot.runtime.model_access import opened
 from folkmoot.runtime.workshop import Workshop
 
@@ -37,13 +38,21 @@ class Called:
 Performed = Asked | Called
 
 
-async def ask(workshop: Workshop, run_id: UUID, step: AskModel, *, request: ModelRequest, model_call_id: UUID) -> Asked:
-    """Ask a participant's model once."""
+async def ask(
+    workshop: Workshop, claim: Claim, step: AskModel, *, resolved: ResolvedInteraction, request: ModelRequest, model_call_id: UUID
+) -> Asked:  # fmt: skip
+    """Ask a participant's model once, if there is room for it in the budgets."""
     if not workshop.may_act():
         raise LeaseLost("The worker's lease was not renewed in time; no model is called under it.")
+    allowed = await budgets.reserved(
+        workshop, claim.tenant_id, claim.run_id, request, model_call_id=model_call_id, budget=resolved.budget
+    )
+    if isinstance(allowed, ModelFailure):
+        return Asked(step, model_call_id, allowed)
+    request = allowed
     fault_points.reach("before_model_call")
     reply = workshop.watched.reply(
-        run_id, model_call_id=model_call_id, step_key=step.key, participant=step.participant, attempt=step.attempt
+        claim.run_id, model_call_id=model_call_id, step_key=step.key, participant=step.participant, attempt=step.attempt
     )
     try:
         adapter, access = workshop.models.adapter_of(request.model), opened(workshop, request.model)

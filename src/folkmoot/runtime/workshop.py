@@ -11,9 +11,11 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from folkmoot.domain.calls import CallResult, Tool
+from folkmoot.domain.costs import UNKNOWN, Prices
 from folkmoot.domain.model_calls import Model, ModelChoice
 from folkmoot.kernel.ids import NewId
 from folkmoot.runtime.options import WorkerOptions
+from folkmoot.runtime.tenant_budgets import TenantBudgets
 from folkmoot.runtime.watched import Watched
 from folkmoot.store.appends import Appender
 from folkmoot.store.database import Database
@@ -33,6 +35,19 @@ class Tools(Protocol):
     ) -> CallResult: ...
 
 
+class PricesOf(Protocol):
+    """A model's prices at a time; see `llm.catalogue`."""
+
+    def __call__(
+        self, model: ModelChoice, at: datetime, *, prompt_tokens: int = 0, service_tier: str | None = None
+    ) -> Prices: ...
+
+
+def no_prices(model: ModelChoice, at: datetime, *, prompt_tokens: int = 0, service_tier: str | None = None) -> Prices:
+    """Where nothing is known of any model."""
+    return UNKNOWN
+
+
 @dataclass(frozen=True, slots=True)
 class Workshop:
     """`may_act`: whether the worker's lease still allows a side effect to begin. `read_key(name)`: an environment
@@ -48,6 +63,8 @@ class Workshop:
     may_act: Callable[[], bool]
     read_key: Callable[[str], str | None]
     chance: Callable[[], float] = random.random
+    prices_of: PricesOf = no_prices
+    tenant_budgets: TenantBudgets = field(default_factory=TenantBudgets)
 
 
 @dataclass(slots=True)

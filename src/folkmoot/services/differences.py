@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import timedelta
+from decimal import Decimal
 from enum import Enum
 from typing import Any
 from uuid import UUID
@@ -18,6 +19,7 @@ from folkmoot.domain.schema_documents import step
 Json = Any
 
 SPREAD = ("later", "server")  # fields whose own fields stand among the others on the wire
+NESTED = {"compactionModel": "contextSettings"}  # fields that stand inside another one on the wire
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,8 @@ def _plain(value: Any, *, shown: Callable[[Reference], str]) -> Json:
             return shown(value)
         case timedelta():
             return _span(value)
+        case Decimal():
+            return float(value)
         case Enum():
             return value.value
         case UUID():
@@ -78,6 +82,9 @@ def _fields(value: Any, *, shown: Callable[[Reference], str]) -> dict[str, Json]
         if part == []:
             continue  # nothing listed is as if nothing was said
         plain.update(part if field.name in SPREAD else {wire_name(field.name): part})
+    for name, place in NESTED.items():
+        if name in plain:
+            plain[place] = {**plain[place], name: plain.pop(name)}
     return plain
 
 

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from folkmoot.domain.definitions import ModelOverride
 from folkmoot.domain.inbox import PendingEntry
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.runs import Run
-from folkmoot.store.codecs import json_value, safe
+from folkmoot.store.codecs import OVERRIDES, SPAN, json_value, safe
 from folkmoot.store.database import Reader, queries
 from folkmoot.store.pending import read_entry
 from folkmoot.store.runs import read_run
@@ -31,6 +32,8 @@ class RunView:
     inputs: tuple[tuple[str, str], ...]
     disabled_tools: tuple[str, ...]
     pending: PendingEntry | None = None
+    duration_warning_to_ai: timedelta | None = None
+    ai_model_overrides: tuple[ModelOverride, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,4 +123,6 @@ def _view(row: Any) -> RunView:
     if row["x_pending_id"] is not None:
         columns = {name.removeprefix("x_"): value for name, value in row.items() if name.startswith("x_")}
         entry = read_entry({**columns, "run_id": row["run_id"]})
-    return RunView(read_run(row), row["now"], inputs, disabled, entry)
+    warning = SPAN.read(row["duration_warning_to_ai"] or "null")
+    overrides = OVERRIDES.read(row["ai_model_overrides"] or "[]")
+    return RunView(read_run(row), row["now"], inputs, disabled, entry, warning, overrides)

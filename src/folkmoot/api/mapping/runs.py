@@ -10,8 +10,10 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from folkmoot.api.mapping import overrides
 from folkmoot.api.mapping.items import context
 from folkmoot.api.mapping.pending import LISTED_CHARACTERS, deferred_tool_calls, pending_approval
+from folkmoot.api.mapping.usage import counts
 from folkmoot.domain.definitions import ResolvedInteraction
 from folkmoot.domain.items import Floor, StoredItem
 from folkmoot.domain.pending import PendingKind
@@ -21,14 +23,6 @@ from folkmoot.services.runs import RunDetails, RunView, WholeRun
 from folkmoot.store.conversations import ModelCallRecord
 from folkmoot.wire import runs as wire
 from folkmoot.wire.formats import NameValuePair, VersionReference
-
-_KINDS = (
-    ("Input", "input"),
-    ("CachedInput", "cached_input"),
-    ("CacheWrite", "cache_write"),
-    ("Output", "output"),
-    ("Reasoning", "reasoning"),
-)
 
 
 def status_of(run: Run) -> wire.InteractionProcessStatus:
@@ -40,7 +34,7 @@ def process(whole: WholeRun) -> wire.InteractionProcess:
 
 
 def process_with_details(details: RunDetails) -> wire.InteractionProcessWithDetails:
-    """With the names that a page about the run shows. No price is computed yet, and so `cost` is null."""
+    """With the names that a page about the run shows. `cost` is null where a part of it is not known."""
     tree = details.tree
     return wire.InteractionProcessWithDetails(
         **_whole_fields(details.whole),
@@ -48,7 +42,7 @@ def process_with_details(details: RunDetails) -> wire.InteractionProcessWithDeta
         namespace_name=details.whole.resolved.namespace,
         user_created_by_name=details.user_name,
         automation_name=None,
-        cost=None,
+        cost=details.total.whole_cost,
         tree_counts=wire.ProcessTreeCounts(total=tree.total, active=tree.active, ended=tree.total - tree.active),
         gated_tools=_gated(details.whole.resolved),
     )
@@ -79,7 +73,9 @@ def token_usage(
         open_turns = frozenset({_turn(calls[-1])}) if calls else frozenset()
     groups: dict[tuple[Any, ...], list[ModelCallRecord]] = {}
     for call in calls:
-        key = (_turn(call), call.participant, call.provider, call.model, call.credential, call.service_tier)
+        key = (
+            _turn(call), call.participant, call.provider, call.model, call.credential, call.is_own_license, call.service_tier,
+        )  # fmt: skip
         groups.setdefault(key, []).append(call)
     return tuple(_usage(group, agents or {}, open_turns) for group in groups.values())
 
@@ -102,10 +98,6 @@ def _usage(
     group: Sequence[ModelCallRecord], agents: Mapping[str, UUID], open_turns: frozenset[UUID]
 ) -> wire.InteractionProcessTokenUsage:
     first = group[0]
-    counted = [call.usage for call in group if call.usage is not None]
-    usages = tuple(
-        wire.TokenUsageCount(type=kind, count=sum(getattr(usage, name) for usage in counted)) for kind, name in _KINDS
-    )
     return wire.InteractionProcessTokenUsage(
         turn_id=_turn(first),
         date=first.started_at,
@@ -113,10 +105,10 @@ def _usage(
         model=first.model,
         agent_name=first.participant,
         agent_id=agents.get(first.participant),
-        usages=usages,
+        usages=counts(*(call.usage for call in group if call.usage is not None)),
         finished=_turn(first) not in open_turns and all(call.ended_at is not None for call in group),
         credential_id=first.credential,
-        is_own_license=False,
+        is_own_license=first.is_own_license,
         tier=first.service_tier,
     )
 
@@ -190,6 +182,8 @@ def _fields(view: RunView, *, limit: int | None = None) -> dict[str, Any]:
         "response_json_schema": run.response_json_schema,
         "disabled_tools": view.disabled_tools or None,
         "duration_auto_termination": run.duration_auto_termination,
+        "duration_warning_to_ai": view.duration_warning_to_ai,
+        "ai_model_overrides": overrides.shown(view.ai_model_overrides),
         "retention_lease_active": False,
         "before_timeout_status": wire.InteractionProcessStatus(run.before_timeout_status)
         if run.before_timeout_status
@@ -213,14 +207,11 @@ _OF_LATER_PARTS: dict[str, Any] = {
             "retention_lease_inherited_from_process_id",
             "web_download_partition_id",
             "web_access_overrides",
-            "duration_warning_to_ai",
             "managed_dispatch",
             "swarm",
             "allow_platform_fallback",
             "credential_stack",
         )
     ),
-    **dict.fromkeys(
-        ("looms", "loom_gifts", "ai_model_overrides", "routing_decisions", "credentials", "credential_failures"), ()
-    ),
+    **dict.fromkeys(("looms", "loom_gifts", "routing_decisions", "credentials", "credential_failures"), ()),
 }
