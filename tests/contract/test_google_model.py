@@ -10,7 +10,7 @@ from uuid import UUID
 import httpx2
 import pytest
 import pytest_asyncio
-from fake_google import signature_of
+from fake_google_rules import signature_of
 from fake_words import Answer
 from google.genai import Client
 from model_requests import KEY, LOOK, a_request
