@@ -1,4 +1,4 @@
-"""What Anthropic's adapter does beside the conformance suite (test_models.py): marks for the cache, functions for old calls, thinking."""
+"""What Anthropic's adapter does beside the conformance suite (test_models.py, test_remote_models.py): marks for the cache, functions for old calls, thinking."""
 
 from __future__ import annotations
 

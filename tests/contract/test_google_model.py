@@ -1,4 +1,4 @@
-"""What the Gemini API's adapter does beside the conformance suite (test_models.py): signatures of thoughts, its words for failures."""
+"""What the Gemini API's adapter does beside the conformance suite (test_models.py, test_remote_models.py): signatures of thoughts, its words for failures."""
 
 from __future__ import annotations
 
