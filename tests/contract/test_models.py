@@ -1,5 +1,6 @@
-"""One conformance suite that every model adapter passes, read along with and not. What those over HTTP do beside is in test_remote_models.py, what one of them does in test_openai_model.py,
-test_anthropic_model.py, test_google_model.py and test_local_model.py.
+"""One conformance suite that every model adapter passes, read along with and not. What those over HTTP do beside is in
+test_remote_models.py, what one of them does in test_openai_model.py, test_anthropic_model.py, test_google_model.py and
+test_local_model.py.
 
 Each provider's adapter speaks to a real server on loopback, which checks what it is sent as the provider does.
 """
