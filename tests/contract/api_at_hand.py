@@ -86,7 +86,7 @@ async def served(
         }
     )
     database = await Database.open(dsn, connections=connections)
-    models = model or Models(lambda _: None, data_dir=data_dir)
+    models = model or Models(data_dir=data_dir)
     installation = Installation(
         found, data_dir, database, Notifier(database), models, installations.find_functions(()), NEW_ID
     )

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from folkmoot.domain.calls import Tool
 from folkmoot.domain.connectors import McpConnectorVersion, OpenApiConnectorVersion
+from folkmoot.domain.credentials import CredentialEntry, CredentialStackVersion, StackSnapshot
 from folkmoot.domain.model_calls import ModelChoice, Sampling
 from folkmoot.domain.references import Reference as Reference
 from folkmoot.domain.tool_bindings import BindingInput, OperationBinding, SecretInput
@@ -27,6 +28,7 @@ class DefinitionKind(StrEnum):
     INTERACTION = "Interaction"
     MCP_CONNECTOR = "McpConnector"
     OPEN_API_CONNECTOR = "OpenApiConnector"
+    CREDENTIAL_STACK = "CredentialStack"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,10 @@ class AgentBinding:
 
 @dataclass(frozen=True, slots=True)
 class RoundRobinVersion:
-    """`context_settings` holds the wire's fields as they came; `later` the fields of later parts, by their wire names."""
+    """`context_settings` holds the wire's fields as they came; `later` the fields of later parts, by their wire names.
+
+    `credential_stack`: `name` or `namespace/name` of the runs' stack, where a start names none.
+    """
 
     agents: tuple[AgentBinding, ...]
     prompt: str
@@ -137,10 +142,18 @@ class RoundRobinVersion:
     solution_rule: Rule = Rule.MAJORITY
     vote_rule: Rule = Rule.MAJORITY
     context_settings: dict[str, Json] = field(default_factory=dict)
+    credential_stack: str | None = None
     later: dict[str, Json] = field(default_factory=dict)
 
 
-Version = AgentVersion | AiModelVersion | RoundRobinVersion | McpConnectorVersion | OpenApiConnectorVersion
+Version = (
+    AgentVersion
+    | AiModelVersion
+    | RoundRobinVersion
+    | McpConnectorVersion
+    | OpenApiConnectorVersion
+    | CredentialStackVersion
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +201,10 @@ class Participant:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedInteraction:
-    """The whole closure of a start, written once and never changed. `inputs` are name and value as text, as they were given."""
+    """The whole closure of a start, written once and never changed. `inputs` are name and value as text, as they were given.
+
+    `allow_platform_fallback` null: it was started before that was asked, and goes on with the operator's keys.
+    """
 
     interaction_id: UUID
     interaction_name: str
@@ -213,3 +229,6 @@ class ResolvedInteraction:
     duration_auto_termination: timedelta | None = None
     duration_human_timeout: timedelta | None = None
     disabled_tools: tuple[str, ...] = ()
+    credential_stack: StackSnapshot | None = None
+    credentials: tuple[CredentialEntry, ...] = ()
+    allow_platform_fallback: bool | None = None

@@ -16,7 +16,7 @@ from folkmoot.domain.model_calls import ModelCallFact
 from folkmoot.domain.pending import Decision
 from folkmoot.domain.run_status import RunStatus
 
-STATE_VERSION = 2  # raised when stored state changes so that an older worker must not claim it
+STATE_VERSION = 3  # raised when stored state changes so that an older worker must not claim it
 
 
 class ProcessType(StrEnum):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from folkmoot.domain import items
 from folkmoot.domain.items import ORCHESTRATOR, EndReason, Item
-from folkmoot.domain.model_calls import FailureClass, ModelCallFact
+from folkmoot.domain.model_calls import OF_KEYS, FailureClass, ModelCallFact
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.runs import Facts
 from folkmoot.engine import instructions, round_robin, voting
@@ -21,11 +21,12 @@ from folkmoot.kernel.ids import NewId
 
 # how often a call is tried in all before the run fails, by the class of its last failure
 ATTEMPTS = {
-    FailureClass.RATE_LIMITED: 40,
+    FailureClass.RATE_LIMITED: 200,  # a key that is limited rests, ever longer, and many keys may be tried in turn
     FailureClass.OVERLOADED: 40,
     FailureClass.TIMEOUT: 5,
     FailureClass.UNAVAILABLE: 5,
     FailureClass.LOST: 1_000_000,  # the worker's fault, not the model's: crashes are counted elsewhere
+    **dict.fromkeys(OF_KEYS, 200),  # with the next key; where there is none left, the failure is another one
 }
 _WHY = {EndReason.STOPPED: "the run was stopped", EndReason.PERSON_TIMEOUT: "nobody decided in time"}
 
@@ -107,7 +108,9 @@ def is_final(failures: list[ModelCallFact]) -> bool:
     """Whether the last failure is one that no further attempt mends."""
     last = failures[-1].failure
     assert last is not None
-    return len([f for f in failures if f.failure is not FailureClass.LOST]) >= ATTEMPTS.get(last, 1)
+    # What befell other keys says nothing of how often this has failed.
+    aside = {FailureClass.LOST} if last in OF_KEYS else {FailureClass.LOST, *OF_KEYS}
+    return len([f for f in failures if f.failure not in aside]) >= ATTEMPTS.get(last, 1)
 
 
 def _again(step: AskModel, failures: list[ModelCallFact]) -> AskModel:

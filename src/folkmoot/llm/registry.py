@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from folkmoot.domain.model_calls import Model, ModelChoice
-from folkmoot.domain.providers import key_variable
 from folkmoot.kernel.errors import ModelUnavailable
 from folkmoot.llm.model_file import lack_of_file
 from folkmoot.llm.scripted import ScriptedModel
@@ -29,13 +28,9 @@ _REQUIRED_DISTRIBUTIONS = {"pydantic_ai": "pydantic-ai-slim[openai]", "openai": 
 
 
 class Models:
-    """The adapters of one process, one per provider; each is made at its first use.
+    """The adapters of one process, one per provider; each is made at its first use. `data_dir`: where the local model's file is."""
 
-    `read_key(name)` gives the value of an environment variable now, or null. `data_dir` is where the local model's file is.
-    """
-
-    def __init__(self, read_key: ReadKey, *, data_dir: Path) -> None:
-        self._read_key = read_key
+    def __init__(self, *, data_dir: Path) -> None:
         self._data_dir = data_dir
         self._adapters: dict[str, Model] = {}
         self._makers: dict[str, Callable[[], Model]] = {
@@ -57,14 +52,11 @@ class Models:
         return adapter
 
     def lack_of(self, choice: ModelChoice) -> str | None:
-        """A sentence about what `choice` lacks before any call (provider, URL, key, file, script), or null. Costs no network."""
+        """A sentence about what `choice` lacks before any call (provider, URL, file, script; keys are looked for elsewhere), or null."""
         if choice.provider not in self._makers:
             return self._unknown(choice.provider)
         if choice.provider == "openai-compatible" and not choice.base_url:
             return f"Model '{choice.model_name}' of provider openai-compatible has no baseUrl: set the server's URL, ending in /v1."
-        variable = key_variable(choice.provider, choice.api_key_variable)
-        if variable is not None and not self._read_key(variable):
-            return f"Model '{choice.model_name}' needs a key: set the environment variable {variable}."
         if choice.provider == "local":
             return lack_of_file(choice.model_name, choice.path, self._data_dir)
         if choice.provider == "scripted" and choice.script is None:

@@ -6,6 +6,7 @@ Deliberately absent: committing and performing (`drive`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from folkmoot.domain.items import Item
 from folkmoot.domain.runs import Facts
@@ -39,6 +40,7 @@ class Firm:
 
     items: list[Item] = field(default_factory=list)
     model_calls_ended: list[ModelCallEnded] = field(default_factory=list)
+    model_calls_voided: list[UUID] = field(default_factory=list)
 
 
 def planned(seating: Seating, ahead: Protocol, facts: Facts, new_id: NewId) -> Plan:

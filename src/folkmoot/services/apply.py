@@ -24,6 +24,7 @@ from folkmoot.store.database import Database, Reader, Writer
 from folkmoot.store.definitions import Outcome
 
 _ORDER = (
+    DefinitionKind.CREDENTIAL_STACK,
     DefinitionKind.AI_MODEL,
     DefinitionKind.MCP_CONNECTOR,
     DefinitionKind.OPEN_API_CONNECTOR,

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from folkmoot.domain.calls import Tool
 from folkmoot.domain.checking import faults_of_inputs, faults_of_names, later_fields, operations_of
+from folkmoot.domain.credentials import StackEntry
 from folkmoot.domain.definitions import (
     DEFAULT_TOOL_LOOPS,
     AgentBinding,
@@ -49,7 +50,7 @@ class StartFields:
 
     `inputs`: names and values as text, in the order given. `response_json_schema` takes the place of the definition's;
     the durations likewise. `disabled_tools` null: none were named. `later`: the fields of later parts that were
-    sent, by their wire names. `model`: one to use in place of every agent's own; only commands set it.
+    sent, by their wire names. `credentials`: entries without names; `credential_stack`: `name` or `namespace/name`. `model`: one to use in place of every agent's own; only commands set it.
     """
 
     inputs: tuple[tuple[str, str], ...] = ()
@@ -59,6 +60,9 @@ class StartFields:
     duration_human_timeout: timedelta | None = None
     tags: tuple[str, ...] = ()
     priority: int = 0
+    credentials: tuple[StackEntry, ...] = ()
+    credential_stack: str | None = None
+    allow_platform_fallback: bool | None = None
     model: ModelChoice | None = None
     later: Mapping[str, Json] = field(default_factory=dict)
 
@@ -68,12 +72,13 @@ class Workbench:
     """What the operator's machine adds: its functions by name, and a reader of scripted models' files (BadInput, OSError).
 
     `lack_of`: a sentence about what a model lacks on this machine, or null; set where the run will be worked on here.
-    `allows_stdio`: whether the operator lets connectors run commands.
+    `read_key`: the value of an environment variable now; set likewise. `allows_stdio`: whether the operator lets connectors run commands.
     """
 
     find_function: FindFunction
     read_script: ReadScript
     lack_of: Callable[[ModelChoice], str | None] = lambda _: None
+    read_key: Callable[[str], str | None] | None = None
     allows_stdio: bool = True
 
 

@@ -17,6 +17,7 @@ from folkmoot.store import audit, operations, tenancy
 from folkmoot.store.database import Database
 
 _ORDER = (
+    DefinitionKind.CREDENTIAL_STACK,
     DefinitionKind.AI_MODEL,
     DefinitionKind.MCP_CONNECTOR,
     DefinitionKind.OPEN_API_CONNECTOR,

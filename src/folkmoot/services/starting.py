@@ -16,6 +16,7 @@ from folkmoot.kernel.errors import BadInput, Fault, NotFound, NotYetBuilt
 from folkmoot.kernel.ids import NewId
 from folkmoot.services import references
 from folkmoot.services.closure import Closure, StartFields, Workbench
+from folkmoot.services.start_credentials import StartCredentials, lacks
 from folkmoot.store import audit, definitions, idempotency, runs, tenancy
 from folkmoot.store.database import Database, Reader, Writer
 from folkmoot.store.idempotency import Scope
@@ -34,9 +35,6 @@ _KERNEL = "lanes, automations and retention"
 _PARTS = {
     "durationWarningToAi": _CONTEXT,
     "aiModelOverrides": _CONTEXT,
-    "credentials": _CONTEXT,
-    "credentialStack": _CONTEXT,
-    "allowPlatformFallback": _CONTEXT,
     "webDownloadPartitionId": _MEMORY,
     "webAccessOverrides": _MEMORY,
     "looms": _MEMORY,
@@ -55,7 +53,7 @@ async def start(
 
     `interaction` by id or by namespace and name; its `version` null takes the latest enabled one. Raises NotFound (no such
     interaction), NotYetBuilt (fields of later parts), BadInput (all else that is wrong, each thing a fault), InFlight and
-    KeyReused (the Idempotency-Key).
+    KeyReused (the Idempotency-Key), NotPermitted (credentials for a server of the start's choice, without the right to secrets).
     """
     if scope is not None and not 1 <= len(scope.key) <= _MAX_KEY_CHARACTERS:
         raise BadInput(f"An Idempotency-Key has 1 to {_MAX_KEY_CHARACTERS} characters; use a shorter one.")
@@ -63,7 +61,7 @@ async def start(
         earlier = await idempotency.earlier(writer, scope) if scope is not None else None
         if earlier is not None:
             return earlier
-        resolved = await _resolve(writer, caller, interaction=interaction, request=request, bench=bench)
+        resolved = await _resolve(writer, caller, interaction=interaction, request=request, bench=bench, new_id=new_id)
         run_id = new_id()
         await _insert(writer, caller, run_id=run_id, resolved=resolved, request=request)
         if scope is not None:
@@ -91,15 +89,17 @@ async def _insert(
 
 
 async def _resolve(
-    reader: Reader, caller: Caller, *, interaction: Reference, request: StartFields, bench: Workbench
+    reader: Reader, caller: Caller, *, interaction: Reference, request: StartFields, bench: Workbench, new_id: NewId
 ) -> ResolvedInteraction:
     stored = await _interaction(reader, caller, interaction)
     closure = Closure(reader, caller.tenant_id, interaction=stored, request=request, bench=bench)
-    resolved = await closure.resolve()
+    keys = StartCredentials(reader, caller, stored, request, new_id, [])
+    resolved = await keys.settled(await closure.resolve())
+    lacking = [] if closure.faults or keys.faults else await lacks(reader, caller, resolved=resolved, bench=bench)
     title = f"{stored.definition.namespace}/{stored.definition.name}"
     # Once each: two participants may share an agent, and with it what is wrong with it.
     later = list(dict.fromkeys((*_later_of_request(request.later), *closure.later)))
-    faults = list(dict.fromkeys((*closure.faults, *_tag_faults(request.tags))))
+    faults = list(dict.fromkeys((*closure.faults, *keys.faults, *lacking, *_tag_faults(request.tags))))
     if later:
         raise NotYetBuilt(_refusal(title, [*later, *faults]), (*later, *faults))
     if faults:

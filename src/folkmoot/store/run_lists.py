@@ -6,20 +6,30 @@ Keyset pages: a page costs the same wherever it begins. Deliberately absent: con
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from folkmoot.domain.credentials import CredentialEntry, StackSnapshot
 from folkmoot.domain.inbox import PendingEntry
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.runs import Run
-from folkmoot.store.codecs import json_value, safe
+from folkmoot.store.codecs import Codec, json_value, safe
 from folkmoot.store.database import Reader, queries
 from folkmoot.store.pending import read_entry
 from folkmoot.store.runs import read_run
 
 _sql: Any = queries("runs")
+
+
+@dataclass(frozen=True, slots=True)
+class RunKeys:
+    """What a run's calls may take, as its start settled it."""
+
+    credential_stack: StackSnapshot | None = None
+    credentials: tuple[CredentialEntry, ...] = ()
+    allow_platform_fallback: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +41,10 @@ class RunView:
     inputs: tuple[tuple[str, str], ...]
     disabled_tools: tuple[str, ...]
     pending: PendingEntry | None = None
+    keys: RunKeys = field(default_factory=RunKeys)
+
+
+_KEYS: Codec[RunKeys] = Codec(RunKeys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,4 +134,5 @@ def _view(row: Any) -> RunView:
     if row["x_pending_id"] is not None:
         columns = {name.removeprefix("x_"): value for name, value in row.items() if name.startswith("x_")}
         entry = read_entry({**columns, "run_id": row["run_id"]})
-    return RunView(read_run(row), row["now"], inputs, disabled, entry)
+    keys = _KEYS.read(row["keys"]) if row["keys"] is not None else RunKeys()
+    return RunView(read_run(row), row["now"], inputs, disabled, entry, keys)
