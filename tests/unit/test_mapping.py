@@ -420,6 +420,7 @@ def test_a_start_keeps_every_field_of_later_parts_by_its_name() -> None:
     least = start_fields(StartRequest.model_validate({}))
     fields = {field.alias for field in StartRequest.model_fields.values()}
     now = {"version", "inputs", "responseJsonSchema", "disabledTools", "durationAutoTermination", "priority", "tags"}
+    now |= {"credentials", "credentialStack", "allowPlatformFallback"}
     now.add("durationHumanTimeout")
     assert set(least.later) == fields - now
     full = {

@@ -310,7 +310,8 @@ class Drive:
             return await self._commit(Firm(model_calls_voided=[call_id]))
         if isinstance(outcome, ModelFailure):
             ended = self._failed(step, call_id, outcome, key_rests=done.key_rests)
-            return await self._commit(Firm(model_calls_ended=[ended]))
+            firm = Firm(model_calls_ended=[ended]) if done.was_sent else Firm(model_calls_voided=[call_id])
+            return await self._commit(firm)
         made = record.items_of_reply(seating, protocol, step, reply=outcome, model_call_id=call_id, new_id=new_id)
         await self._commit(Firm(made, [self._answered(step, call_id, outcome)]))
 

@@ -20,12 +20,16 @@ from folkmoot.runtime.workshop import Workshop
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The outcome of a model call. `key_rests`: its key failed and is not taken again for now, so the next can be tried at once."""
+    """The outcome of a model call. `key_rests`: its key failed and is not taken again for now, so the next can be tried at once.
+
+    `was_sent` false: there was nothing to send it with, and no call counts.
+    """
 
     step: AskModel
     model_call_id: UUID
     outcome: ModelReply | ModelFailure | Held
     key_rests: bool = False
+    was_sent: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,7 @@ async def ask(
         workshop, claim, resolved=resolved, step=step, model=request.model, model_call_id=model_call_id
     )
     if not isinstance(opened, Opened):
-        return Asked(step, model_call_id, opened)
+        return Asked(step, model_call_id, opened, was_sent=False)
     if not workshop.may_act():
         raise LeaseLost("The worker's lease was not renewed in time; no model is called under it.")
     outcome = await _sent(workshop, claim, step, request=replace(request, access=opened.access), id_=model_call_id)
