@@ -180,3 +180,7 @@ async def bank(dsn: str, folder: Path, *, works: bool = True, **more: str) -> As
     settings = {"FOLKMOOT_POLL_SECONDS": "0.2", "FOLKMOOT_SWEEP_SECONDS": "0.3", **more}
     async with keyed_models() as models, served(dsn, data_dir=folder, more=settings, works=works) as server:
         yield Bank(server, models)
+
+
+# Where a worker dies while it goes from key to key, and the how manieth time it gets there.
+CRASHES = (("after_key_rests", 1), ("after_model_call", 1))
