@@ -268,7 +268,6 @@ async def test_fields_of_later_parts_that_say_nothing_are_no_hindrance(starter: 
     ("change", "name"),
     [
         ({"duration_warning_to_ai": timedelta(seconds=9)}, "durationWarningToAi"),
-        ({"context_settings": {"mode": "Trim"}}, "mode"),
         ({"later": {"credentialStack": "main"}}, "credentialStack"),
         ({"agents": (AgentBinding(Reference("optimist"), "Ann", later={"webAccess": {"search": True}}),)}, "webAccess"),
     ],

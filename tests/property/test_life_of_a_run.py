@@ -32,6 +32,7 @@ from run_store import AT_WORK, BEGINNING, PendingRow, Store, answer_detail
 
 from folkmoot.domain import items
 from folkmoot.domain.approvals import final_call
+from folkmoot.domain.contexts import ContextSettings
 from folkmoot.domain.definitions import HumanSettings, Rule
 from folkmoot.domain.items import Author, AuthorKind, Item
 from folkmoot.domain.model_calls import (
@@ -95,7 +96,7 @@ class LifeOfARun(RuleBasedStateMachine):
                 *(seat(name, *TOOLS) for name in NAMES[:seats]),
                 is_no_action_allowed=passing, is_voting_allowed=voting, is_direct_questioning_allowed=asking,
                 is_solution_proposal_allowed=proposing, maximum_no_action_loops=silent, maximum_rounds=rounds,
-                solution_schema=schema, solution_rule=rule, vote_rule=rule, max_tool_call_loops=loops,
+                solution_schema=schema, solution_rule=rule, vote_rule=rule, context=ContextSettings(max_tool_call_loops=loops),
                 human_settings=people,
             )
         )  # fmt: skip

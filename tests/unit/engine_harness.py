@@ -15,10 +15,12 @@ from uuid import UUID
 
 from folkmoot.domain import items
 from folkmoot.domain.calls import CallFact, CallResult, CallState, Tool
+from folkmoot.domain.contexts import ContextSettings
 from folkmoot.domain.definitions import Participant, ResolvedInteraction, SystemPromptMode
 from folkmoot.domain.items import Author, AuthorKind, Item
 from folkmoot.domain.model_calls import (
     Entry,
+    FailureClass,
     ModelCallFact,
     ModelChoice,
     ModelFailure,
@@ -33,12 +35,13 @@ from folkmoot.domain.model_calls import (
 from folkmoot.domain.pending import Decision, PendingKind
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.runs import Facts
-from folkmoot.engine import decide, record
+from folkmoot.engine import compaction, decide, record
 from folkmoot.engine.protocol import Protocol, folded
 from folkmoot.engine.seating import Seating
 from folkmoot.engine.step import AskModel, End, Record, RunCall, Step, Wait
 from folkmoot.engine.views import Views
 from folkmoot.kernel.ids import NewId
+from folkmoot.runtime.prompt_sizes import PromptSizes
 
 B = TypeVar("B")
 Outcome = ModelReply | ModelFailure | CallResult
@@ -76,6 +79,8 @@ def panel(*seats: str | Participant, **settings: Any) -> ResolvedInteraction:
         "is_direct_questioning_allowed": True,
         "is_solution_proposal_allowed": True,
     }
+    if "max_tool_call_loops" in settings:
+        settings["context"] = ContextSettings(max_tool_call_loops=settings.pop("max_tool_call_loops"))
     return ResolvedInteraction(
         UUID(int=1), "panel", 1, "default", tuple(seat(s) if isinstance(s, str) else s for s in seats),
         settings.pop("task", "Choose."), settings.pop("system_prompts", ()),
@@ -123,7 +128,9 @@ class Conversation:
         self.new_id = counted_ids()
         self.items: list[Item] = []
         self.protocol = Protocol()
-        self.views = Views(self.seating.names)
+        self.views = Views(self.seating.names, gated=self.seating.gated)
+        self.sizes = PromptSizes(self.seating, self.views)
+        self.requests: list[tuple[AskModel, tuple[Entry, ...]]] = []
         self.end: End | None = None
         self.asked: list[str] = []
         self.now = NOW
@@ -140,9 +147,26 @@ class Conversation:
 
     @property
     def facts(self) -> Facts:
+        is_cut = self.protocol.is_opened and self.sizes.are_cut
+        prompts = self.sizes.facts(self.model_calls, unread=()) if is_cut else {}
         return Facts(
-            self.now, self.deadline, self.stopped_by, self.model_calls, self.calls, self.decisions, self.ran_out
+            self.now,
+            self.deadline,
+            self.stopped_by,
+            self.model_calls,
+            self.calls,
+            self.decisions,
+            self.ran_out,
+            prompts,
         )
+
+    def request(self, step: AskModel) -> tuple[Entry, ...]:
+        """What the model of a step is shown, by the worker's own doors."""
+        prompt = self.sizes.facts(self.model_calls, unread=())[step.participant]
+        self.sizes.note_begun(UUID(int=0), prompt.guessed)
+        if step.cut is not None:
+            return tuple(compaction.read_by_summariser(self.seating, self.views.of[step.participant], step))
+        return tuple(self.sizes.entries(step.participant, trim_upto=prompt.trim_upto))
 
     def settle(self) -> tuple[Step, ...]:
         """Follow what is decided without I/O, to the steps that need some."""
@@ -210,18 +234,25 @@ class Conversation:
     def take(self, step: Step, outcome: Outcome) -> list[Item]:
         """Record a step's outcome with what follows; gives the outcome's own items."""
         made: list[Item] = []
+        if isinstance(step, AskModel):
+            self.requests.append((step, self.request(step)))
+            if isinstance(outcome, ModelReply) and (fault := record.fault_of_reply(step, outcome)) is not None:
+                outcome = ModelFailure(FailureClass.UNUSABLE, fault)
         if isinstance(step, RunCall):
             assert isinstance(outcome, CallResult)
             made = record.items_of_result(self.seating, self.protocol, step, result=outcome, new_id=self.new_id)
             self.calls.pop(step.call.call_id, None)
         elif isinstance(outcome, ModelFailure):
             assert isinstance(step, AskModel)
-            fact = ModelCallFact(self.new_id(), step.key, outcome.failure, outcome.message)
+            guessed = self.sizes.note_failure(step, UUID(int=0), outcome.failure)
+            fact = ModelCallFact(self.new_id(), step.key, outcome.failure, outcome.message, guessed_tokens=guessed)
             self.model_calls[step.key] = (*self.model_calls.get(step.key, ()), fact)
         else:
             assert isinstance(step, AskModel)
             assert isinstance(outcome, ModelReply)
             self.asked.append(step.key)
+            self.model_calls.pop(step.key, None)
+            self.sizes.note_reply(step, UUID(int=0), outcome.usage)
             made = record.items_of_reply(
                 self.seating, self.protocol, step, reply=outcome, model_call_id=self.new_id(), new_id=self.new_id
             )

@@ -85,6 +85,22 @@ class TestInteraction:
             ({"context_settings": {"maxToolCallLoops": 0}}, "/contextSettings/maxToolCallLoops", "from 1"),
             ({"context_settings": {"maxToolCallLoops": True}}, "/contextSettings/maxToolCallLoops", "whole number"),
             ({"context_settings": {"targetUtilization": 101}}, "/contextSettings/targetUtilization", "to 100"),
+            (
+                {"context_settings": {"compactKeepRecentTokens": -1}},
+                "/contextSettings/compactKeepRecentTokens",
+                "from 0",
+            ),
+            ({"context_settings": {"mode": "Trim"}}, "/contextSettings/toolResultTrimmingMode", "OnPressure"),
+            (
+                {"context_settings": {"lowWaterUtilization": 60, "compactAtUtilization": 50}},
+                "/contextSettings/lowWaterUtilization",
+                "compactAtUtilization (50)",
+            ),
+            (
+                {"context_settings": {"compactTargetTokens": 500, "compactMaxTokens": 400}},
+                "/contextSettings/compactMaxTokens",
+                "500 tokens",
+            ),
         ],
     )
     def test_a_fault_says_where_and_what(self, changes: dict[str, Any], pointer: str, words: str) -> None:
@@ -402,17 +418,6 @@ class TestLaterFields:
         ("changes", "pointer", "part"),
         [
             ({"duration_warning_to_ai": timedelta(1)}, "/durationWarningToAi", "time"),
-            ({"context_settings": {"mode": "Trim"}}, "/contextSettings/mode", "context"),
-            (
-                {"context_settings": {"toolResultTrimmingMode": "AfterCycles"}},
-                "/contextSettings/toolResultTrimmingMode",
-                "context",
-            ),
-            (
-                {"context_settings": {"compactKeepRecentTokens": 0}},
-                "/contextSettings/compactKeepRecentTokens",
-                "context",
-            ),
             ({"later": {"loom": {"enabled": True}}}, "/loom", "memory"),
             ({"later": {"swarm": {"interactions": [{"id": "x"}]}}}, "/swarm", "sub-runs"),
             ({"later": {"credentialStack": "mine"}}, "/credentialStack", "keys"),

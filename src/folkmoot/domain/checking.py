@@ -7,11 +7,12 @@ version refers to exist; that takes the store.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 from folkmoot.domain.binding_checks import faults_of_bindings, faults_of_call_inputs
+from folkmoot.domain.context_checks import LARGEST_COUNT, faults_of_context
 from folkmoot.domain.definitions import (
     AgentBinding,
     AgentVersion,
@@ -26,7 +27,6 @@ from folkmoot.domain.later_parts import later_fields
 from folkmoot.domain.model_checks import faults_of_model
 from folkmoot.domain.participant_names import faults_of_names
 from folkmoot.domain.prompts import check_prompts, problem_of_input_name
-from folkmoot.domain.schema_documents import step
 from folkmoot.domain.schemas import check_schema
 from folkmoot.domain.tool_bindings import OperationBinding
 from folkmoot.domain.tool_names import faults_of_tool_names
@@ -43,11 +43,6 @@ __all__ = [
 
 Json = Any
 
-LARGEST_COUNT = 2_147_483_647
-
-_PERCENTAGES = ("targetUtilization", "lowWaterUtilization", "compactAtUtilization")
-_COUNTS = ("maxToolCallLoops", "responseMaxTokens", "compactMaxTokens", "compactTargetTokens")
-
 
 def faults_of_interaction(version: RoundRobinVersion) -> tuple[Fault, ...]:
     """What keeps the version from being saved; () if nothing does."""
@@ -58,7 +53,7 @@ def faults_of_interaction(version: RoundRobinVersion) -> tuple[Fault, ...]:
         *_tool_faults(version),
         *(check_schema(version.solution_schema, "/solutionSchema") if version.solution_schema is not None else ()),
         *_bound_faults(version),
-        *_context_faults(version.context_settings),
+        *faults_of_context(version.context_settings),
         *_endless_faults(version),
     )
 
@@ -164,16 +159,6 @@ def _bound_faults(version: RoundRobinVersion) -> Iterator[Fault]:
             yield Fault(
                 f"/{name}", "This is a time longer than none, such as 00:05:00, or null for no limit; correct it."
             )
-
-
-def _context_faults(settings: Mapping[str, Json]) -> Iterator[Fault]:
-    for names, largest in ((_PERCENTAGES, 100), (_COUNTS, LARGEST_COUNT)):
-        for name in names:
-            value = settings.get(name)
-            if value is not None and not (type(value) is int and 1 <= value <= largest):
-                yield Fault(
-                    step("/contextSettings", name), f"This is a whole number from 1 to {largest}, or null; correct it."
-                )
 
 
 def _endless_faults(version: RoundRobinVersion) -> Iterator[Fault]:

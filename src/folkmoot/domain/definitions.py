@@ -14,6 +14,7 @@ from uuid import UUID
 
 from folkmoot.domain.calls import Tool
 from folkmoot.domain.connectors import McpConnectorVersion, OpenApiConnectorVersion
+from folkmoot.domain.contexts import ContextSettings
 from folkmoot.domain.credentials import CredentialEntry, CredentialStackVersion, StackSnapshot
 from folkmoot.domain.model_calls import ModelChoice, Sampling
 from folkmoot.domain.references import Reference as Reference
@@ -181,12 +182,13 @@ class StoredVersion:
 
 # What a run is pinned to.
 
-DEFAULT_TOOL_LOOPS = 10
-
 
 @dataclass(frozen=True, slots=True)
 class Participant:
-    """One seat of the conversation with everything its turns need, prompts filled in."""
+    """One seat of the conversation with everything its turns need, prompts filled in.
+
+    `compaction_model`: what summarises its view in place of its own model; null: its own.
+    """
 
     name: str
     agent_id: UUID
@@ -197,6 +199,7 @@ class Participant:
     model: ModelChoice
     sampling: Sampling
     tools: tuple[Tool, ...] = ()
+    compaction_model: ModelChoice | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +228,7 @@ class ResolvedInteraction:
     solution_schema: str | None = None
     solution_rule: Rule = Rule.MAJORITY
     vote_rule: Rule = Rule.MAJORITY
-    max_tool_call_loops: int = DEFAULT_TOOL_LOOPS
+    context: ContextSettings = field(default_factory=ContextSettings)
     duration_auto_termination: timedelta | None = None
     duration_human_timeout: timedelta | None = None
     disabled_tools: tuple[str, ...] = ()

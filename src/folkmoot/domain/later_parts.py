@@ -31,9 +31,6 @@ _PARTS = {
     "webAccess": _MEMORY,
     "swarm": _SUB_RUNS,
 }
-_CONTEXT_NOW = ("maxToolCallLoops", "responseMaxTokens")
-# What leaves a field without effect, beside null and what is empty.
-_DEFAULTS = {"mode": "None", "toolResultTrimmingMode": "Never"}
 
 
 def later_fields(version: Version) -> tuple[Fault, ...]:
@@ -52,10 +49,6 @@ def _of_interaction(version: RoundRobinVersion) -> Iterator[Fault]:
         yield from _of_mapping(f"/agents/{index}", binding.later)
     if version.duration_warning_to_ai is not None:
         yield _fault("/durationWarningToAi", _CONTEXT)
-    for name, value in version.context_settings.items():
-        is_known = name in _CONTEXT_NOW or name.startswith("effective")
-        if not is_known and _is_set(value) and value != _DEFAULTS.get(name):
-            yield _fault(step("/contextSettings", name), _CONTEXT)
     yield from _of_mapping("", version.later)
 
 

@@ -246,7 +246,7 @@ class Model(Protocol):
 class ModelCallFact:
     """A recorded model call that did not bring a usable reply, or is under way (`failure` null).
 
-    `covered_upto`: the sequence up to which the prompt had a summary in place of the conversation; 0: none.
+    `guessed_tokens`: what its prompt was guessed to hold; null: not guessed. `estimated_tokens`: the guess as corrected then.
     """
 
     model_call_id: UUID
@@ -254,4 +254,5 @@ class ModelCallFact:
     failure: FailureClass | None
     message: str = ""
     not_before: float | None = None  # Unix seconds by the database's clock: when the next attempt may begin
-    covered_upto: int = 0
+    guessed_tokens: int | None = None
+    estimated_tokens: int | None = None

@@ -12,6 +12,7 @@ from enum import StrEnum
 from uuid import UUID
 
 from folkmoot.domain.calls import CallFact
+from folkmoot.domain.contexts import PromptFact
 from folkmoot.domain.model_calls import ModelCallFact
 from folkmoot.domain.pending import Decision
 from folkmoot.domain.run_status import RunStatus
@@ -91,6 +92,7 @@ class Facts:
     """All that the engine may know beside the items.
 
     `stopped_by`: who asked for a stop, null if nobody did. `ran_out`: as a claim brings it. `decisions`: by call id.
+    `prompts`: where the next prompt of each participant stands; empty: nothing is to be cut of any.
     """
 
     now: datetime
@@ -100,3 +102,4 @@ class Facts:
     calls: Mapping[str, CallFact] = field(default_factory=dict)
     decisions: Mapping[str, Decision] = field(default_factory=dict)
     ran_out: RunStatus | None = None
+    prompts: Mapping[str, PromptFact] = field(default_factory=dict)

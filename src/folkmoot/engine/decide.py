@@ -7,11 +7,12 @@
 from __future__ import annotations
 
 from folkmoot.domain import items
+from folkmoot.domain.contexts import ContextMode, PromptFact
 from folkmoot.domain.items import ORCHESTRATOR, EndReason, Item
 from folkmoot.domain.model_calls import OF_KEYS, FailureClass, ModelCallFact
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.runs import Facts
-from folkmoot.engine import instructions, round_robin, voting
+from folkmoot.engine import compaction, instructions, round_robin, voting
 from folkmoot.engine.calls import closing_results, unknown_result
 from folkmoot.engine.protocol import Protocol
 from folkmoot.engine.repetition import Circle
@@ -63,10 +64,10 @@ def next_steps(seating: Seating, protocol: Protocol, facts: Facts, new_id: NewId
     if ballot is not None:
         if voting.people_missing(seating, ballot):
             return (voting.wait_for_people(ballot),)
-        return _askable(protocol, voting.ballots(seating, protocol, ballot), facts, new_id)
+        return _askable(seating, protocol, voting.ballots(seating, protocol, ballot), facts, new_id)
     step = round_robin.next_in_turn(seating, protocol, facts, new_id)
     if isinstance(step, AskModel):
-        return _askable(protocol, [step], facts, new_id)
+        return _askable(seating, protocol, [step], facts, new_id)
     return step if isinstance(step, tuple) else (step,)
 
 
@@ -87,30 +88,47 @@ def _unknown(protocol: Protocol, facts: Facts, new_id: NewId) -> Record | None:
     return Record(tuple(unknown_result(c, turn.turn_id, new_id) for c in lost)) if lost else None
 
 
-def _askable(protocol: Protocol, steps: list[AskModel], facts: Facts, new_id: NewId) -> tuple[Step, ...]:
-    """The steps with their attempt and when it may begin; or the run's end where one cannot be asked any more."""
-    if not facts.model_calls:
+def _askable(
+    seating: Seating, protocol: Protocol, steps: list[AskModel], facts: Facts, new_id: NewId
+) -> tuple[Step, ...]:
+    """The steps with their attempt and when it may begin, or with what must be summarised before; or the run's end where one cannot
+    be asked any more."""
+    if not facts.model_calls and not facts.prompts:
         return tuple(steps)
     ready: list[Step] = []
     for step in steps:
+        before = compaction.step_before(seating, protocol, facts, step)
+        if before is not None:
+            ready.append(before)
+            continue
         failures = [fact for fact in facts.model_calls.get(step.key, ()) if fact.failure is not None]
         if failures:
-            last = failures[-1]
-            if is_final(failures):
-                words = f"{step.participant}'s model could not be asked ({last.failure}): {last.message}"
+            if is_final(failures, facts.prompts.get(step.participant)):
+                words = _cannot_be_asked(seating, step.participant, failures[-1])
                 return (ending(protocol, EndReason.FAILURE, words, new_id=new_id, facts=facts),)
             step = _again(step, failures)
         ready.append(step)
     return tuple(ready)
 
 
-def is_final(failures: list[ModelCallFact]) -> bool:
+def is_final(failures: list[ModelCallFact], prompt: PromptFact | None) -> bool:
     """Whether the last failure is one that no further attempt mends."""
     last = failures[-1].failure
     assert last is not None
-    # What befell other keys says nothing of how often this has failed.
-    aside = {FailureClass.LOST} if last in OF_KEYS else {FailureClass.LOST, *OF_KEYS}
+    if last is FailureClass.CONTEXT_TOO_LONG:
+        return not compaction.may_retry(failures, prompt)
+    # A prompt that was refused and made smaller, and what befell other keys, are not held against what came after.
+    aside = {FailureClass.LOST, FailureClass.CONTEXT_TOO_LONG, *(OF_KEYS if last not in OF_KEYS else ())}
     return len([f for f in failures if f.failure not in aside]) >= ATTEMPTS.get(last, 1)
+
+
+def _cannot_be_asked(seating: Seating, participant: str, last: ModelCallFact) -> str:
+    words = f"{participant}'s model could not be asked ({last.failure}): {last.message}"
+    if last.failure is not FailureClass.CONTEXT_TOO_LONG:
+        return words
+    if seating.definition.context.mode is ContextMode.COMPACT:
+        return f"{words} Nothing more of it can be summarised: take a model with a larger window, or shorter prompts."
+    return f"{words} Set contextSettings.mode to 'Compact', so that what is old is summarised, or take a model with a larger window."
 
 
 def _again(step: AskModel, failures: list[ModelCallFact]) -> AskModel:

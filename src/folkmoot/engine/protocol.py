@@ -23,7 +23,7 @@ _A_PERSON = ""  # no participant's name is empty: people are others to every par
 class Protocol:
     """`next_seat`: index of who speaks next in this round; equal to the number of seats when the round is over.
 
-    `readers`: who has a result that was too large to be shown whole, and may read on in it.
+    `readers`: who has a result that was too large to be shown whole, or may be trimmed, and may read on in it.
     """
 
     is_opened: bool = False
@@ -56,7 +56,7 @@ class Protocol:
 
     def advance(self, seating: Seating, item: Item) -> None:
         """Take one more item in."""
-        if item.model_call_id is not None:
+        if item.model_call_id is not None and not isinstance(item.body, items.Summary):
             self._note_reply(item)
         match item.body:
             case items.OrchestratorMessage() | items.InjectedSystemMessage():
@@ -68,7 +68,7 @@ class Protocol:
             case items.ToolCall() as call:
                 self._note_call(item, call)
             case items.ToolResult() as result:
-                self._note_result(item, result)
+                self._note_result(seating, item, result)
             case items.Agree() | items.Disagree() as vote:
                 self._note_vote(item, vote)
             case items.NoAction():
@@ -171,14 +171,14 @@ class Protocol:
             # refused calls precede those that leave: one that comes later is the kept call itself
             self.turn = replace(turn, kept=None)
 
-    def _note_result(self, item: Item, result: items.ToolResult) -> None:
+    def _note_result(self, seating: Seating, item: Item, result: items.ToolResult) -> None:
         turn = self.turn
         if turn is None:
             return
         closed = next((c for c in turn.open_calls if c.call.call_id == result.tool_call_id), None)
         if closed is not None:
             self.repetition = self.repetition.noting(closed.call, result)
-            if result.tool_result_id is not None:
+            if result.tool_result_id is not None or seating.definition.context.trims:
                 self.readers |= {turn.participant}
             turn = replace(turn, open_calls=tuple(c for c in turn.open_calls if c is not closed))
         if isinstance(item.detail, items.InvalidSolution):

@@ -17,7 +17,7 @@ from folkmoot.domain.items import ORCHESTRATOR, Item
 from folkmoot.domain.model_calls import ModelReply, OfferedTool, Purpose, ReplyCall
 from folkmoot.domain.operations import OperationTarget
 from folkmoot.domain.schemas import canonical, parse_arguments, visible
-from folkmoot.engine import instructions, solutions, voting
+from folkmoot.engine import compaction, instructions, solutions, voting
 from folkmoot.engine.open_parts import Turn
 from folkmoot.engine.protocol import Protocol
 from folkmoot.engine.seating import Seating
@@ -36,6 +36,8 @@ def items_of_reply(
     """What a model's reply adds to the conversation. Text that storage cannot hold is made visible here already, so that
     what is folded now is what is read again later."""
     text = _visible(reply.text)
+    if step.purpose is Purpose.COMPACTION:
+        return [compaction.summary_item(seating, step, text=text, item_id=new_id(), model_call_id=model_call_id)]
     if step.purpose is Purpose.BALLOT:
         vote, raw = _vote(step, reply), _raw(reply)
         return voting.vote_items(
@@ -44,6 +46,11 @@ def items_of_reply(
     if step.purpose is Purpose.ANSWER:
         return _answer(seating, step, reply, text=text, model_call_id=model_call_id, new_id=new_id)
     return _turn(seating, protocol, step, calls=reply.calls, text=text, model_call_id=model_call_id, new_id=new_id)
+
+
+def fault_of_reply(step: AskModel, reply: ModelReply) -> str | None:
+    """Why a reply is of no use for what was asked, as a sentence; null where its items may be taken."""
+    return compaction.fault_of(step, reply.text) if step.purpose is Purpose.COMPACTION else None
 
 
 def items_of_result(
@@ -129,7 +136,7 @@ def _turn(
         made += _leaving(seating, turn, sorted_calls, model_call_id=model_call_id, new_id=new_id)
     elif sorted_calls.protocol is not None:
         made += protocol_items(seating, protocol, sorted_calls.protocol, model_call_id=model_call_id, new_id=new_id)
-    if turn.loops >= seating.definition.max_tool_call_loops:
+    if turn.loops >= seating.definition.context.max_tool_call_loops:
         reason = "it called tools where none were offered any more"
         made.append(given_up(turn, reason, new_id=new_id))
     return made

@@ -70,7 +70,7 @@ def _wait_for_answer(question: Question) -> Wait:
 
 
 def _turn_step(seating: Seating, protocol: Protocol, turn: Turn) -> AskModel:
-    withheld = turn.loops >= seating.definition.max_tool_call_loops
+    withheld = turn.loops >= seating.definition.context.max_tool_call_loops
     return AskModel(
         key=f"turn:{turn.turn_id}:{turn.replies}",
         participant=turn.participant,

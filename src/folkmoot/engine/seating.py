@@ -10,10 +10,11 @@ import json
 from folkmoot.domain.calls import Tool
 from folkmoot.domain.definitions import ChatMode, Participant, ResolvedInteraction
 from folkmoot.domain.items import Author, AuthorKind
-from folkmoot.domain.model_calls import OfferedTool
+from folkmoot.domain.model_calls import ModelChoice, OfferedTool, Purpose
 from folkmoot.domain.pending import PERSON
 from folkmoot.domain.schemas import Validator, canonical, compile_schema
 from folkmoot.engine import tools_offered
+from folkmoot.engine.estimates import tokens_of
 from folkmoot.kernel.errors import BadDefinition
 
 
@@ -55,11 +56,34 @@ class Seating:
         self.ballot_tools = tools_offered.BALLOT
         self.answer_tools = tools_offered.ANSWER
         self._seats = {name: seat for seat, name in enumerate(self.seats)}
+        self._tool_tokens: dict[str, int] = {}
         self._validators: dict[tuple[str, str], Validator] = {}
 
     def offered(self, participant: str, *, reads_on: bool) -> tuple[OfferedTool, ...]:
         """What a participant is offered in a turn of its own. `reads_on`: one of its results was not shown whole."""
         return self.turn_tools[participant] if reads_on else self._before_reading[participant]
+
+    def summariser(self, participant: str) -> ModelChoice:
+        """What summarises a participant's view: a model of its own, or the participant's."""
+        seat = self.participants[participant]
+        return seat.compaction_model or seat.model
+
+    def model_of(self, participant: str, purpose: Purpose) -> ModelChoice:
+        return self.summariser(participant) if purpose is Purpose.COMPACTION else self.participants[participant].model
+
+    def tool_tokens(self, participant: str) -> int:
+        """About what a participant's tools take of its prompts."""
+        found = self._tool_tokens.get(participant)
+        if found is None:
+            tools = self.turn_tools[participant]
+            texts = (f"{tool.name}{tool.description}{json.dumps(tool.parameters)}" for tool in tools)
+            found = self._tool_tokens[participant] = sum(tokens_of(text) for text in texts)
+        return found
+
+    @property
+    def gated(self) -> dict[str, frozenset[str]]:
+        """By participant, the tools whose calls wait for a person."""
+        return {name: frozenset(t.name for t in tools.values() if t.is_gated) for name, tools in self.tools.items()}
 
     def seat_after(self, name: str) -> int:
         return self._seats[name] + 1

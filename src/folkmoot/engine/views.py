@@ -13,106 +13,28 @@ from typing import assert_never
 
 from folkmoot.domain import items
 from folkmoot.domain.items import Author, AuthorKind, Item
-from folkmoot.domain.model_calls import Entry, OtherText, OwnCall, OwnText, SystemText
+from folkmoot.domain.model_calls import Entry, OtherText, OwnText
 from folkmoot.domain.participant_names import name_key
-from folkmoot.engine.tools_offered import AGREE, ANSWER_NAME, ASK, CALL_VOTE, DISAGREE, PASS, PROPOSE
-
-
-class View:
-    """One participant's view. `entries` only grows; `held` waits for the task, or behind a call without a result."""
-
-    __slots__ = ("_calls", "_holds", "_question", "_results", "entries", "held")
-
-    def __init__(self) -> None:
-        self.entries: list[Entry] = []
-        self.held: list[Entry] = []
-        self._holds = True  # until the task
-        self._calls: list[Item] = []
-        self._results: dict[str, items.ToolResult] = {}
-        self._question: Item | None = None
-
-    def instruct(self, text: str) -> None:
-        """What the participant was given; it stands first, also before what people said before the run began."""
-        if text.strip():
-            self.entries.append(SystemText(text))
-
-    def open(self, task: Entry) -> None:
-        self.entries.append(task)
-        self._release()
-
-    def show(self, entry: Entry) -> None:
-        (self.held if self._holds else self.entries).append(entry)
-
-    def call(self, item: Item) -> None:
-        self._calls.append(item)
-        self._holds = True
-
-    def is_waiting_for(self, body: items.ToolResult) -> bool:
-        return any(isinstance(c.body, items.ToolCall) and c.body.tool_call_id == body.tool_call_id for c in self._calls)
-
-    def result(self, body: items.ToolResult) -> None:
-        """Once the last open call has its result, all enter, in the order of the calls."""
-        self._results[body.tool_call_id] = body
-        if len(self._results) < len(self._calls):
-            return
-        for item in self._calls:
-            made = item.body
-            assert isinstance(made, items.ToolCall)
-            result = self._results[made.tool_call_id]
-            self.entries.append(
-                OwnCall(
-                    made.tool_call_id,
-                    made.function_name,
-                    made.arguments_json,
-                    result.result,
-                    result.is_error,
-                    item.model_call_id,
-                )
-            )
-        self._calls, self._results = [], {}
-        self._release()
-
-    def ask(self, item: Item) -> None:
-        self._question = item
-        self._holds = True
-
-    @property
-    def has_asked(self) -> bool:
-        """Whether a question of the participant's own has no answer yet."""
-        return self._question is not None
-
-    def answered(self, result: str, *, is_error: bool) -> None:
-        item, self._question = self._question, None
-        if item is not None:
-            body = item.body
-            assert isinstance(body, items.DirectQuestionAsk)
-            arguments = {"participant": body.other_agent_name, "question": body.question}
-            self.entries.append(own_call(item, ASK, arguments, result, is_error=is_error))
-            self._release()
-
-    def _release(self) -> None:
-        if not self._calls and self._question is None:
-            self._holds = False
-            self.entries += self.held
-            self.held = []
-
-
-def own_call(item: Item, name: str, arguments: Mapping[str, object], result: str, *, is_error: bool = False) -> OwnCall:
-    """A protocol call as its author sees it: restored from its typed item."""
-    return OwnCall(
-        str(item.item_id), name, json.dumps(arguments, ensure_ascii=False), result, is_error, item.model_call_id
-    )
+from folkmoot.engine.estimates import entry_tokens
+from folkmoot.engine.tools_offered import AGREE, ANSWER_NAME, CALL_VOTE, DISAGREE, PASS, PROPOSE
+from folkmoot.engine.view import PINNED, Note, Position, Trimmable, View, own_call
 
 
 class Views:
-    """The views of all participants, fed item by item in the order of their sequence."""
+    """The views of all participants, fed item by item in the order of their sequence, which counts from 1.
 
-    def __init__(self, names: Iterable[str]) -> None:
-        self.of: dict[str, View] = {name: View() for name in names}
+    `gated`: by participant, the tools whose calls a person approves or refuses: those stay in view as they were.
+    """
+
+    def __init__(self, names: Iterable[str], *, gated: Mapping[str, frozenset[str]] | None = None) -> None:
+        self._position = Position()
+        self.of: dict[str, View] = {name: View(self._position) for name in names}
+        self._gated = gated or {}
         self._keys = {name_key(name) for name in self.of}
         self._sealed: list[Item] = []
 
     def add(self, item: Item) -> None:
+        self._position.sequence += 1
         match item.body:
             case items.OrchestratorMessage(message) | items.InjectedSystemMessage(message):
                 self._orchestrator(message, item.detail)
@@ -123,12 +45,12 @@ class Views:
                     self._words(item, message)
             case items.HumanMessage(message):
                 self._all(OtherText(self._person(item.author.name), message))
-            case items.ToolCall():
-                self.of[item.author.name].call(item)
+            case items.ToolCall() as made:
+                self.of[item.author.name].call(item, self._note(item, made))
             case items.ToolResult() as result:
                 for view in self.of.values():
                     if view.is_waiting_for(result):
-                        view.result(result)
+                        view.result(result, is_unknown=isinstance(item.detail, items.UnknownOutcome))
             case items.Agree() | items.Disagree():
                 self._sealed.append(item)
             case items.SystemPrompt(prompt):
@@ -143,10 +65,17 @@ class Views:
                 self._ask(item, asked)
             case items.DirectQuestionAnswer(_, answer):
                 self._answer(item, answer)
-            case items.Summary():
-                pass
+            case items.Summary() as summary:
+                self.of[item.author.name].cover(summary)
             case _:
                 assert_never(item.body)
+
+    def _note(self, item: Item, made: items.ToolCall) -> Note:
+        """What left the process may be trimmed later on; what a person decided on stays."""
+        if not (isinstance(item.detail, items.Called) and item.detail.leaves):
+            return None
+        name = made.function_name
+        return PINNED if name in self._gated.get(item.author.name, ()) else Trimmable(made.tool_call_id)
 
     def _words(self, item: Item, message: str) -> None:
         name = item.author.name
@@ -228,12 +157,17 @@ class Views:
         self._sealed = []
 
     def _say(self, name: str, *, own: Entry, others: Entry) -> None:
+        tokens = entry_tokens(others)
         for other, view in self.of.items():
-            view.show(own if other == name else others)
+            if other == name:
+                view.show(own)
+            else:
+                view.show(others, tokens)
 
     def _all(self, entry: Entry) -> None:
+        tokens = entry_tokens(entry)
         for view in self.of.values():
-            view.show(entry)
+            view.show(entry, tokens)
 
 
 def _value(text: str) -> object:

@@ -8,14 +8,14 @@ everything is dropped.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from folkmoot.domain.items import EndReason
-from folkmoot.domain.model_calls import WAITED_OUT, Held, ModelCallFact, ModelFailure, ModelReply, Replay
+from folkmoot.domain.items import EndReason, Item, Summary
+from folkmoot.domain.model_calls import WAITED_OUT, FailureClass, Held, ModelCallFact, ModelFailure, ModelReply
 from folkmoot.domain.runs import ClaimedRun, Facts
 from folkmoot.engine import decide, record
 from folkmoot.engine.protocol import Protocol
@@ -62,7 +62,7 @@ class Drive:
         self._clock = DatabaseClock(claimed.now)
         self._transcript = Transcript(claimed.claim, claimed.last_sequence)
         self._under_way: dict[str, asyncio.Task[None]] = {}
-        self._asking: dict[str, tuple[AskModel, UUID]] = {}
+        self._asking: dict[str, ModelCallBegun] = {}
         self._unsent: list[UUID] = []  # model calls whose rows are written, or may be, and which were not sent yet
         self._held: dict[str, float] = {}  # steps that no key was free for, and when it is worth to look again
         self._inbox: asyncio.Queue[perform.Performed | Exception | None] = asyncio.Queue()
@@ -109,7 +109,7 @@ class Drive:
 
     def parting(self, *, ready_in_seconds: float = 0.0, driver_errors: int | None = None) -> Append:
         """What gives the run back after `run` has raised. Model calls that were under way count as lost."""
-        lost = [self._transcript.lost_call(step, call_id, is_firm=True) for step, call_id in self._asking.values()]
+        lost = [self._transcript.lost_call(begun, is_firm=True) for begun in self._asking.values()]
         return Append(
             self.claim, self.signal_number, hand_back=HandBack(ready_in_seconds), driver_errors=driver_errors, model_calls_ended=lost,
             model_calls_voided=self._unsent,
@@ -123,7 +123,7 @@ class Drive:
             assert closed.end is not None
             append = Append(
                 self.claim, self.signal_number, closed.items, end=_end(closed.end), model_calls_voided=self._unsent,
-                model_calls_ended=[self._transcript.lost_call(*asked, is_firm=False) for asked in self._asking.values()],
+                model_calls_ended=[self._transcript.lost_call(begun, is_firm=False) for begun in self._asking.values()],
             )  # fmt: skip
             append.calls_asked, append.calls_ended = self._transcript.call_changes(closed.items, 0)
             appended = await self._workshop.appender.append(append)
@@ -133,22 +133,27 @@ class Drive:
 
     # deciding
 
-    def _facts(self) -> Facts:
+    def _facts(self, unread: Sequence[Item] = ()) -> Facts:
         now = datetime.fromtimestamp(self._clock.now_timestamp(), UTC)
         claimed = self._claimed
         return self._transcript.facts(
-            now, work_deadline=claimed.work_deadline, stopped_by=self._stopped_by, ran_out=claimed.ran_out
+            now,
+            work_deadline=claimed.work_deadline,
+            stopped_by=self._stopped_by,
+            ran_out=claimed.ran_out,
+            unread=unread,
         )
 
-    def _decide(self, ahead: Protocol) -> Plan:
+    def _decide(self, ahead: Protocol, firm: Firm) -> Plan:
         """What follows from a state. `ahead` is taken over and folded on. Nobody is waited for while something is under way."""
-        plan = planned(self._transcript.seating, ahead, self._facts(), self._workshop.new_id)
+        facts = self._facts(firm.items)
+        plan = planned(self._transcript.seating, ahead, facts, self._workshop.new_id)
         if self._under_way:
             plan.wait = None
-        self._plan_model_calls(plan)
+        self._plan_model_calls(plan, facts, firm)
         return plan
 
-    def _plan_model_calls(self, plan: Plan) -> None:
+    def _plan_model_calls(self, plan: Plan, facts: Facts, firm: Firm) -> None:
         """A row for each model call that begins now; the time of the next one that has to wait."""
         for step in plan.steps:
             if not isinstance(step, AskModel) or step.key in self._under_way:
@@ -157,19 +162,10 @@ class Drive:
             if not_before > self._clock.now_timestamp():
                 plan.wake_at = min(plan.wake_at or not_before, not_before)
                 continue
-            model = self._transcript.seating.participants[step.participant].model
-            call_id = self._workshop.new_id()
-            plan.begun.append(
-                ModelCallBegun(
-                    call_id,
-                    step.turn_id,
-                    step.key,
-                    step.participant,
-                    model.provider,
-                    model.model_name,
-                    step.purpose.value,
-                )
+            prompt = facts.prompts.get(step.participant) or self._transcript.prompt_of(
+                step.participant, unread=firm.items
             )
+            plan.begun.append(self._transcript.begun(step, self._workshop.new_id(), prompt))
 
     # committing
 
@@ -186,10 +182,12 @@ class Drive:
             ahead = self._transcript.protocol.copy()
             for item in firm.items:
                 ahead.advance(self._transcript.seating, item)
-            plan = self._decide(ahead)
+            # What follows from a summary shows once it stands in its view.
+            is_summary = any(isinstance(item.body, Summary) for item in firm.items)
+            plan = Plan([], None, (), ahead) if is_summary else self._decide(ahead, firm)
             is_whole = await self._append_plan(firm, plan)
             firm = Firm()
-            if self._is_over or self._lets_go:
+            if self._is_over or self._lets_go or is_summary:
                 continue
             if is_whole and await self._start(plan):
                 return
@@ -202,7 +200,7 @@ class Drive:
             return True
         ended = list(firm.model_calls_ended)
         if plan.end is not None:
-            ended += [self._transcript.lost_call(*asked, is_firm=False) for asked in self._asking.values()]
+            ended += [self._transcript.lost_call(begun, is_firm=False) for begun in self._asking.values()]
         append = Append(
             self.claim, self.signal_number, new, len(firm.items), _end(plan.end) if plan.end else None,
             Pause(plan.wait.status, plan.wait.pending) if plan.wait else None,
@@ -263,8 +261,8 @@ class Drive:
         by_key = {step.key: step for step in plan.steps if isinstance(step, AskModel)}
         for begun in plan.begun:
             step = by_key[begun.step_key]
-            self._asking[step.key] = (step, begun.model_call_id)
-            request = self._transcript.request(step)
+            self._asking[step.key] = begun
+            request = self._transcript.request(step, trim_upto=begun.trimmed_upto)
             work = perform.ask(
                 self._workshop, self.claim, step, resolved=self._transcript.seating.definition, request=request,
                 model_call_id=begun.model_call_id,
@@ -308,6 +306,8 @@ class Drive:
         if isinstance(outcome, Held):  # nothing was sent, so nothing counts as tried
             self._held[step.key] = self._clock.now_timestamp() + outcome.wait_seconds
             return await self._commit(Firm(model_calls_voided=[call_id]))
+        if isinstance(outcome, ModelReply) and (fault := record.fault_of_reply(step, outcome)) is not None:
+            outcome = ModelFailure(FailureClass.UNUSABLE, fault, usage=outcome.usage)
         if isinstance(outcome, ModelFailure):
             ended = self._failed(step, call_id, outcome, key_rests=done.key_rests)
             firm = Firm(model_calls_ended=[ended]) if done.was_sent else Firm(model_calls_voided=[call_id])
@@ -316,9 +316,7 @@ class Drive:
         await self._commit(Firm(made, [self._answered(step, call_id, outcome)]))
 
     def _answered(self, step: AskModel, call_id: UUID, reply: ModelReply) -> ModelCallEnded:
-        model = self._transcript.seating.participants[step.participant].model
-        replay = Replay(model.provider, model.model_name, reply.replay) if reply.replay is not None else None
-        self._transcript.note_reply(step.key, call_id, replay)
+        self._transcript.note_reply(step, call_id, reply)
         return ModelCallEnded(call_id, reply.usage, reply.replay, reply.service_tier)
 
     def _failed(self, step: AskModel, call_id: UUID, failure: ModelFailure, *, key_rests: bool) -> ModelCallEnded:
@@ -327,7 +325,9 @@ class Drive:
             wait = backoff_seconds(self._workshop.options, step.attempt, self._workshop.chance())
             wait = max(wait, failure.retry_after_seconds or 0.0)
         not_before = self._clock.now_timestamp() + wait if wait is not None else None
-        self._transcript.note_failure(ModelCallFact(call_id, step.key, failure.failure, failure.message, not_before))
+        guessed = self._transcript.sizes.note_failure(step, call_id, failure.failure)
+        fact = ModelCallFact(call_id, step.key, failure.failure, failure.message, not_before, guessed)
+        self._transcript.note_failure(fact)
         return ModelCallEnded(
             call_id, failure.usage, error_class=failure.failure.value, error_message=failure.message, wait_seconds=wait
         )

@@ -16,8 +16,8 @@ from folkmoot.domain.runs import Claim
 from folkmoot.domain.tool_names import READ_RESULT_TOOL
 from folkmoot.kernel import fault_points
 from folkmoot.runtime.workshop import Workshop
-from folkmoot.store import contents
-from folkmoot.store.database import Database
+from folkmoot.store import contents, conversations
+from folkmoot.store.database import Database, Reader
 
 LARGEST_SHOWN = 32 * 1024  # bytes of UTF-8
 _HEAD, _TAIL = 6_000, 2_000  # characters
@@ -41,7 +41,7 @@ async def kept(workshop: Workshop, claim: Claim, result: CallResult, *, tool: To
 
 
 async def read(database: Database, arguments: dict[str, Any], *, tenant_id: UUID, run_id: UUID) -> CallResult:
-    """A piece of a kept result: `id`, and from `offset` on `length` characters."""
+    """A piece of a kept result, or of one that was trimmed from a prompt: `id`, and from `offset` on `length` characters."""
     try:
         content_id = UUID(str(arguments.get("id")))
     except ValueError:
@@ -51,6 +51,10 @@ async def read(database: Database, arguments: dict[str, Any], *, tenant_id: UUID
         part = await contents.read(
             reader, tenant_id, run_id=run_id, content_id=content_id, offset=offset, length=min(length, LARGEST_SHOWN)
         )
+        if part is None:
+            part = await _of_conversation(
+                reader, content_id, tenant_id=tenant_id, run_id=run_id, offset=offset, length=length
+            )
     if part is None:
         return CallResult(f"This run has no result with the id {content_id}.", is_error=True)
     # What is read on is itself no larger than what is shown.
@@ -63,3 +67,11 @@ async def read(database: Database, arguments: dict[str, Any], *, tenant_id: UUID
     return CallResult(
         piece or f"The result has {part.characters:,} characters; there is nothing from here on.", is_error=False
     )
+
+
+async def _of_conversation(
+    reader: Reader, call_id: UUID, *, tenant_id: UUID, run_id: UUID, offset: int, length: int
+) -> contents.Part | None:
+    """A piece of a result that stands whole in the conversation, where a prompt shows it trimmed: by the id of its call."""
+    text = await conversations.result_of_call(reader, tenant_id, run_id=run_id, call_id=str(call_id))
+    return contents.Part(text[offset : offset + length], len(text)) if text is not None else None

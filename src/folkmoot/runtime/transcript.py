@@ -14,19 +14,29 @@ from uuid import UUID
 from folkmoot.domain import items
 from folkmoot.domain.approvals import final_call
 from folkmoot.domain.calls import CallFact, CallState
+from folkmoot.domain.contexts import PromptFact
 from folkmoot.domain.items import Item
-from folkmoot.domain.model_calls import FailureClass, ModelCallFact, ModelRequest, Replay, Usage
+from folkmoot.domain.model_calls import (
+    FailureClass,
+    ModelCallFact,
+    ModelReply,
+    ModelRequest,
+    Replay,
+    Sampling,
+    Usage,
+)
 from folkmoot.domain.operations import OperationTarget
 from folkmoot.domain.pending import Decision
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.runs import Claim, Facts
-from folkmoot.engine import estimates
+from folkmoot.engine import compaction, estimates
 from folkmoot.engine.protocol import Protocol
 from folkmoot.engine.seating import Seating
 from folkmoot.engine.step import AskModel
 from folkmoot.engine.views import Views
+from folkmoot.runtime.prompt_sizes import PromptSizes
 from folkmoot.store import conversations, runs
-from folkmoot.store.appends import Append, CallAsked, CallEnded, ModelCallEnded
+from folkmoot.store.appends import Append, CallAsked, CallEnded, ModelCallBegun, ModelCallEnded
 from folkmoot.store.database import Reader
 
 _PAGE = 500
@@ -38,6 +48,7 @@ class Transcript:
 
     seating: Seating
     views: Views
+    sizes: PromptSizes
 
     def __init__(self, claim: Claim, sequence: int) -> None:
         self.protocol = Protocol()
@@ -53,7 +64,8 @@ class Transcript:
         """Everything up to the claim. Nobody else writes facts while the claim holds."""
         tenant_id, run_id = self._claim.tenant_id, self._claim.run_id
         self.seating = Seating(await runs.resolved(reader, tenant_id, run_id=run_id))
-        self.views = Views(self.seating.names)
+        self.views = Views(self.seating.names, gated=self.seating.gated)
+        self.sizes = PromptSizes(self.seating, self.views)
         if not self._upto:
             return
         while self.sequence < self._upto:
@@ -62,6 +74,9 @@ class Transcript:
         for fact in noted.unsettled:
             self.note_failure(fact)
         self._replays = noted.replays
+        if self.sizes.are_cut:
+            for prompted in await conversations.prompted(reader, tenant_id, run_id=run_id):
+                self.sizes.take(prompted)
         open_calls = await conversations.open_calls(reader, tenant_id, run_id=run_id)
         self._calls = {call_id: self._fact_of(call_id, has_begun=c.has_begun) for call_id, c in open_calls.items()}
         self._decisions = {call_id: c.decision for call_id, c in open_calls.items() if c.decision is not None}
@@ -105,17 +120,23 @@ class Transcript:
     # the facts beside the items
 
     def facts(
-        self, now: datetime, *, work_deadline: datetime | None, stopped_by: str | None, ran_out: RunStatus | None
-    ) -> Facts:
-        return Facts(now, work_deadline, stopped_by, self._model_calls, self._calls, self._decisions, ran_out)
+        self, now: datetime, *, work_deadline: datetime | None, stopped_by: str | None, ran_out: RunStatus | None,
+        unread: Sequence[Item] = (),
+    ) -> Facts:  # fmt: skip
+        """`unread`: items that are to be committed, and are not in the views yet."""
+        is_cut = self.protocol.is_opened and self.sizes.are_cut
+        prompts = self.sizes.facts(self._model_calls, unread=unread) if is_cut else {}
+        return Facts(now, work_deadline, stopped_by, self._model_calls, self._calls, self._decisions, ran_out, prompts)
 
     def note_failure(self, fact: ModelCallFact) -> None:
         self._model_calls[fact.step_key] = (*self._model_calls.get(fact.step_key, ()), fact)
 
-    def note_reply(self, step_key: str, call_id: UUID, replay: Replay | None) -> None:
-        self._model_calls.pop(step_key, None)
-        if replay is not None:
-            self._replays[call_id] = replay
+    def note_reply(self, step: AskModel, call_id: UUID, reply: ModelReply) -> None:
+        self._model_calls.pop(step.key, None)
+        self.sizes.note_reply(step, call_id, reply.usage)
+        if reply.replay is not None:
+            model = self.seating.model_of(step.participant, step.purpose)
+            self._replays[call_id] = Replay(model.provider, model.model_name, reply.replay)
 
     def lose_calls(self) -> list[ModelCallEnded]:
         """Model calls of former claims that have no end: their replies are lost, and count as calls."""
@@ -123,7 +144,7 @@ class Transcript:
         for key, facts in self._model_calls.items():
             for fact in facts:
                 if fact.failure is None:
-                    usage = estimates.usage_of_lost(self.views.of[self._participant_of(key)].entries, None)
+                    usage = estimates.usage_of_lost(fact.estimated_tokens or 0)
                     ended.append(_lost(fact.model_call_id, usage, is_firm=True))
             self._model_calls[key] = tuple(
                 ModelCallFact(f.model_call_id, key, FailureClass.LOST, _LOST_WORDS) if f.failure is None else f
@@ -131,15 +152,9 @@ class Transcript:
             )
         return ended
 
-    def lost_call(self, step: AskModel, call_id: UUID, *, is_firm: bool) -> ModelCallEnded:
+    def lost_call(self, begun: ModelCallBegun, *, is_firm: bool) -> ModelCallEnded:
         """A model call under way whose reply will not be read."""
-        usage = estimates.usage_of_lost(self.views.of[step.participant].entries, step.instruction)
-        return _lost(call_id, usage, is_firm=is_firm)
-
-    def _participant_of(self, step_key: str) -> str:
-        if step_key.startswith("ballot:"):
-            return step_key.split(":", 2)[2].rsplit(":", 1)[0]
-        return self.protocol.turn.participant if self.protocol.turn else self.seating.names[0]
+        return _lost(begun.model_call_id, estimates.usage_of_lost(begun.estimated_tokens or 0), is_firm=is_firm)
 
     def _fact_of(self, call_id: str, *, has_begun: bool) -> CallFact:
         """A call that began under a former claim is lost, but for an idempotent one, which is simply made again."""
@@ -175,12 +190,32 @@ class Transcript:
         final = final_call(tool, body.arguments_json)
         return CallAsked(UUID(body.tool_call_id), item.model_call_id, body.function_name, version, final.hash)
 
-    def request(self, step: AskModel) -> ModelRequest:
-        participant = self.seating.participants[step.participant]
-        view = self.views.of[step.participant].entries
+    def prompt_of(self, participant: str, *, unread: Sequence[Item]) -> PromptFact:
+        """Where a participant's next prompt stands."""
+        return self.sizes.facts(self._model_calls, unread=unread)[participant]
+
+    def begun(self, step: AskModel, call_id: UUID, prompt: PromptFact) -> ModelCallBegun:
+        """The row of a model call that begins now."""
+        model = self.seating.model_of(step.participant, step.purpose)
+        self.sizes.note_begun(call_id, prompt.guessed)
+        return ModelCallBegun(
+            call_id, step.turn_id, step.key, step.participant, model.provider, model.model_name, step.purpose.value, prompt.guessed,
+            prompt.tokens, prompt.trim_upto,
+        )  # fmt: skip
+
+    def request(self, step: AskModel, *, trim_upto: int) -> ModelRequest:
+        """What a step's model is asked. `trim_upto`: old results up to this sequence are trimmed first."""
+        seat = self.seating.participants[step.participant]
+        sampling = seat.sampling
+        if step.cut is not None:
+            entries = compaction.read_by_summariser(self.seating, self.views.of[step.participant], step)
+            own = seat.sampling if seat.compaction_model is None else Sampling()
+            sampling = replace(own, max_tokens=step.cut.reply_tokens)
+        else:
+            entries = self.sizes.entries(step.participant, trim_upto=trim_upto)
         return ModelRequest(
-            participant.model, participant.sampling, step.participant, view, len(view), step.instruction, step.offered, step.required,
-            step.purpose, step.turn, step.call, step.attempt, self._replays,
+            self.seating.model_of(step.participant, step.purpose), sampling, step.participant, entries, len(entries), step.instruction,
+            step.offered, step.required, step.purpose, step.turn, step.call, step.attempt, self._replays,
         )  # fmt: skip
 
 

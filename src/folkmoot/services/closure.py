@@ -14,9 +14,9 @@ from uuid import UUID
 
 from folkmoot.domain.calls import Tool
 from folkmoot.domain.checking import faults_of_inputs, faults_of_names, later_fields, operations_of
+from folkmoot.domain.contexts import effective
 from folkmoot.domain.credentials import StackEntry
 from folkmoot.domain.definitions import (
-    DEFAULT_TOOL_LOOPS,
     AgentBinding,
     AgentVersion,
     AiModelVersion,
@@ -152,7 +152,7 @@ class Closure:
             else request.response_json_schema,
             solution_rule=body.solution_rule,
             vote_rule=body.vote_rule,
-            max_tool_call_loops=body.context_settings.get("maxToolCallLoops") or DEFAULT_TOOL_LOOPS,
+            context=effective(body.context_settings),
             duration_auto_termination=request.duration_auto_termination or body.duration_auto_termination,
             duration_human_timeout=request.duration_human_timeout or body.duration_human_timeout,
             disabled_tools=request.disabled_tools or (),

@@ -62,8 +62,8 @@ def _pending(ord_: int, pending: Pending) -> tuple[Any, ...]:
 def _add_model_calls(made: list[list[Any]], ord_: int, a: Append) -> None:
     made[_BEGUN] += [
         (
-            ord_, b.model_call_id, b.turn_id, b.step_key, b.participant, b.provider, b.model, b.purpose, b.estimated_tokens,
-            b.covered_upto, b.trimmed_upto,
+            ord_, b.model_call_id, b.turn_id, b.step_key, b.participant, b.provider, b.model, b.purpose, b.guessed_tokens,
+            b.estimated_tokens, b.trimmed_upto,
         )
         for b in a.model_calls_begun
     ]  # fmt: skip

@@ -40,6 +40,14 @@ async def items_between(reader: Reader, tenant_id: UUID, *, run_id: UUID, after:
     ]
 
 
+async def result_of_call(reader: Reader, tenant_id: UUID, *, run_id: UUID, call_id: str) -> str | None:
+    """What the conversation carries of a call's result; null if it has none."""
+    found: str | None = await _sql.result_of_call(
+        reader.connection, tenant_id=tenant_id, run_id=run_id, call_id=call_id
+    )
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class NotedModelCalls:
     """`unsettled`: calls under way (failure null) or failed. `replays`: what adapters need of those that were answered."""
@@ -54,7 +62,8 @@ async def noted_model_calls(reader: Reader, tenant_id: UUID, *, run_id: UUID) ->
     unsettled = tuple(
         ModelCallFact(
             row["model_call_id"], row["step_key"], FailureClass(row["error_class"]) if row["error_class"] else None,
-            row["error_message"] or "", row["not_before"], row["covered_upto"],
+            row["error_message"] or "", row["not_before"], row["guessed_tokens"],
+            row["estimated_tokens"],
         )
         for row in rows if row["ended_at"] is None or row["error_class"]
     )  # fmt: skip
@@ -64,6 +73,32 @@ async def noted_model_calls(reader: Reader, tenant_id: UUID, *, run_id: UUID) ->
         if row["replay"] is not None
     }
     return NotedModelCalls(unsettled, replays)
+
+
+@dataclass(frozen=True, slots=True)
+class Prompted:
+    """What a run's model calls tell of a participant's prompts. `trimmed_upto`: a sequence, 0 if nothing was trimmed.
+
+    `refused_tokens`: the smallest guess that a provider refused as too long. `guessed_tokens` and `usage`: of the newest prompt that a
+    provider counted. Null: there is none.
+    """
+
+    participant: str
+    trimmed_upto: int
+    refused_tokens: int | None
+    guessed_tokens: int | None
+    usage: Usage | None
+
+
+async def prompted(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> list[Prompted]:
+    rows = [row async for row in _sql.prompted(reader.connection, tenant_id=tenant_id, run_id=run_id)]
+    return [
+        Prompted(
+            row["participant"], row["trimmed_upto"], row["refused_tokens"], row["guessed_tokens"],
+            USAGE.read(row["usage"]) if row["usage"] else None,
+        )
+        for row in rows
+    ]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

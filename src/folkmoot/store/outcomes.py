@@ -21,8 +21,8 @@ from folkmoot.domain.runs import Claim
 
 @dataclass(frozen=True, slots=True)
 class ModelCallBegun:
-    """`estimated_tokens`: what the prompt was taken to hold, before it was sent. `covered_upto`: the sequence up to which it had
-    a summary in place of the conversation; `trimmed_upto`: up to which old tool results were trimmed. 0: nothing of the kind.
+    """`guessed_tokens`: what the prompt was guessed to hold, before it was sent; `estimated_tokens`: that, corrected by what the
+    provider counted before. `trimmed_upto`: the sequence up to which old tool results were trimmed; 0: none was.
     """
 
     model_call_id: UUID
@@ -32,8 +32,8 @@ class ModelCallBegun:
     provider: str
     model: str
     purpose: str = "turn"
+    guessed_tokens: int | None = None
     estimated_tokens: int | None = None
-    covered_upto: int = 0
     trimmed_upto: int = 0
 
 

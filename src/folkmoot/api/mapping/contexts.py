@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from folkmoot.domain.definitions import DEFAULT_TOOL_LOOPS
+from folkmoot.domain.contexts import effective
 from folkmoot.wire.definitions import InteractionContextSettings, InteractionContextSettingsRequest
-
-DEFAULT_TRIMMING_STYLE = "Placeholder"
-DEFAULT_COMPACTION = "SameAgent"
-DEFAULT_LOW_WATER = 50  # per cent of the window
 
 
 def settings_of(request: InteractionContextSettingsRequest) -> dict[str, Any]:
@@ -19,14 +15,13 @@ def settings_of(request: InteractionContextSettingsRequest) -> dict[str, Any]:
 
 def shown(stored: dict[str, Any]) -> InteractionContextSettings:
     every = InteractionContextSettingsRequest.model_validate(stored).model_dump(mode="json", by_alias=True)
+    applies = effective(stored)
     return InteractionContextSettings.model_validate(
         {
             **every,
-            "effectiveToolResultTrimmingStyle": every["toolResultTrimmingStyle"] or DEFAULT_TRIMMING_STYLE,
-            "effectiveCompactionType": every["compactionType"] or DEFAULT_COMPACTION,
-            # A low water above the mark at which trimming starts would trim at every turn.
-            "effectiveLowWaterUtilization": every["lowWaterUtilization"]
-            or min(DEFAULT_LOW_WATER, every["targetUtilization"] or DEFAULT_LOW_WATER),
-            "effectiveMaxToolCallLoops": every["maxToolCallLoops"] or DEFAULT_TOOL_LOOPS,
+            "effectiveToolResultTrimmingStyle": applies.trimming_style.value,
+            "effectiveCompactionType": applies.compaction.value,
+            "effectiveLowWaterUtilization": applies.low_water_utilization,
+            "effectiveMaxToolCallLoops": applies.max_tool_call_loops,
         }
     )

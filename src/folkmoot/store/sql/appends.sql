@@ -45,9 +45,9 @@ i as (
     where p.is_whole or u.n <= p.firm),
 model_calls_begun as (
     insert into model_call (tenant_id, run_id, model_call_id, turn_id, started_at, step_key, participant, provider, model, purpose,
-                            estimated_tokens, covered_upto, trimmed_upto)
+                            guessed_tokens, estimated_tokens, trimmed_upto)
     select p.tenant_id, p.run_id, u.id, u.turn_id, t.now, u.step_key, u.participant, u.provider, u.model, u.purpose,
-           u.estimated_tokens, u.covered_upto, u.trimmed_upto
+           u.guessed_tokens, u.estimated_tokens, u.trimmed_upto
     from unnest($3::append_model_call_begun[]) as u
     join p using (ord) cross join t
     where p.is_whole),

@@ -4,14 +4,30 @@ select * from item where tenant_id = :tenant_id and run_id = :run_id and sequenc
 -- name: items_between
 select * from item where tenant_id = :tenant_id and run_id = :run_id and sequence > :after and sequence <= :upto order by sequence;
 
+-- name: result_of_call$
+select body ->> 'result' from item
+where tenant_id = :tenant_id and run_id = :run_id and kind = 'toolResult' and body ->> 'tool_call_id' = :call_id;
+
 -- name: noted_model_calls
 -- What the engine and the adapters must know beside the items: calls under way or failed, and what a replay needs of the others.
 select model_call_id, step_key, ended_at, error_class, error_message, extract(epoch from not_before)::float8 as not_before, provider, model, replay,
-    covered_upto
+    guessed_tokens, estimated_tokens
 from model_call
 where tenant_id = :tenant_id and run_id = :run_id and voided_at is null
     and (ended_at is null or error_class is not null or replay is not null)
 order by started_at, model_call_id;
+
+-- name: prompted
+-- Of each participant: up to where results were trimmed, the smallest prompt that was refused as too long, the newest that was counted.
+with m as (
+    select *, purpose <> 'compaction' and error_class is null and guessed_tokens > 0
+              and not coalesce((usage ->> 'estimated')::boolean, true) as is_counted
+    from model_call where tenant_id = :tenant_id and run_id = :run_id and voided_at is null)
+select participant, max(trimmed_upto) as trimmed_upto,
+    min(guessed_tokens) filter (where error_class = 'ContextTooLong' and purpose <> 'compaction') as refused_tokens,
+    (array_agg(guessed_tokens order by started_at desc) filter (where is_counted))[1] as guessed_tokens,
+    (array_agg(usage order by started_at desc) filter (where is_counted))[1] as usage
+from m group by participant;
 
 -- name: open_calls
 -- Calls without a result, each with a person's word on it, and what that person is in the tenant now. The run's rows are read

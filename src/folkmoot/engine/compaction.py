@@ -1,0 +1,152 @@
+"""Summaries of what is old in a participant's view: when one is asked for, what its model reads, and what comes of the reply.
+
+A compaction is a model call like any other, recorded under its participant; a failed one changes nothing, and after three in a row
+it rests for a while. Deliberately absent: which part is to be covered (`context`), and putting a summary in its place (`view`).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from uuid import UUID
+
+from folkmoot.domain import items
+from folkmoot.domain.contexts import CompactionType, Cut, PromptFact
+from folkmoot.domain.items import Item
+from folkmoot.domain.model_calls import (
+    OF_KEYS,
+    Entry,
+    FailureClass,
+    ModelCallFact,
+    OtherText,
+    OwnCall,
+    OwnText,
+    Purpose,
+    SystemText,
+)
+from folkmoot.domain.runs import Facts
+from folkmoot.engine import instructions
+from folkmoot.engine.context import key_prefix
+from folkmoot.engine.estimates import entry_tokens, tokens_of
+from folkmoot.engine.protocol import Protocol
+from folkmoot.engine.seating import Seating
+from folkmoot.engine.step import AskModel
+from folkmoot.engine.view import PINNED, View
+
+FAILURES = 3  # in a row, and it rests
+REST_CALLS = 8  # of the participant's own, for which it rests
+
+# These say nothing of the summariser: the worker was lost, or the next key is tried.
+_UNCOUNTED = (FailureClass.LOST, *OF_KEYS)
+_CHARACTERS_PER_TOKEN = 2  # of a text that is cut to fit, at the least
+_OMITTED = "[...]"
+
+
+def step_before(seating: Seating, protocol: Protocol, facts: Facts, step: AskModel) -> AskModel | None:
+    """The compaction that comes before a step; null if none is needed, it rests, or it came to nothing."""
+    prompt = facts.prompts.get(step.participant)
+    refused = _refused(facts.model_calls.get(step.key, ()))
+    if prompt is None or prompt.cut is None or len(refused) > 1:
+        return None
+    failed = _failed(facts.model_calls, key_prefix(step.participant, prompt.covered_upto))
+    calls = protocol.calls.get(step.participant, 0)
+    key = f"{key_prefix(step.participant, prompt.covered_upto)}{calls}"
+    if not refused:
+        last = int(failed[-1].step_key.rsplit(":", 1)[1]) if failed else 0
+        if failed and len(failed) % FAILURES == 0 and calls - last < REST_CALLS:
+            return None
+    if len([fact for fact in failed if fact.step_key == key]) >= FAILURES:
+        return None
+    tried = [fact for fact in facts.model_calls.get(key, ()) if fact.failure is not None]
+    return AskModel(
+        key=key,
+        participant=step.participant,
+        purpose=Purpose.COMPACTION,
+        turn_id=step.turn_id,
+        offered=(),
+        required=False,
+        instruction=instructions.summarise(step.participant, prompt.cut.summary_tokens),
+        turn=step.turn,
+        call=step.call,
+        attempt=len(tried) + 1,
+        not_before=tried[-1].not_before if tried else None,
+        cut=prompt.cut,
+    )
+
+
+def _failed(model_calls: Mapping[str, tuple[ModelCallFact, ...]], prefix: str) -> list[ModelCallFact]:
+    return [
+        fact
+        for key, facts in model_calls.items()
+        if key.startswith(prefix)
+        for fact in facts
+        if fact.failure is not None and fact.failure not in _UNCOUNTED
+    ]
+
+
+def _refused(failures: Iterable[ModelCallFact]) -> list[ModelCallFact]:
+    return [fact for fact in failures if fact.failure is FailureClass.CONTEXT_TOO_LONG]
+
+
+def may_retry(failures: list[ModelCallFact], prompt: PromptFact | None) -> bool:
+    """Whether a prompt that was refused as too long may be sent once more: where it has become smaller."""
+    refused = _refused(failures)
+    guessed = refused[-1].guessed_tokens
+    return len(refused) == 1 and prompt is not None and guessed is not None and prompt.guessed < guessed
+
+
+def read_by_summariser(seating: Seating, view: View, step: AskModel) -> list[Entry]:
+    """What a compaction's model is shown: the part to be summarised, as a record of who said what."""
+    cut = step.cut
+    assert cut is not None
+    end = bisect_right(view.entered, cut.upto)
+    is_same = seating.definition.context.compaction is CompactionType.SAME_AGENT
+    made: list[Entry] = []
+    for entry, note in zip(view.entries[:end], view.notes[:end], strict=True):
+        if isinstance(entry, SystemText):
+            made += [entry] if is_same else []
+        elif note is not PINNED or entry.__class__ is OtherText:
+            made.append(_told(entry, step.participant))
+    return list(_fitted(made, cut))
+
+
+def _told(entry: Entry, participant: str) -> Entry:
+    if isinstance(entry, OwnText):
+        return OtherText(participant, entry.text)
+    if isinstance(entry, OwnCall):
+        return OtherText(participant, instructions.told_call(entry))
+    return entry
+
+
+def _fitted(entries: list[Entry], cut: Cut) -> Iterator[Entry]:
+    """The entries, each cut to head and tail where all of them are more than the summariser holds."""
+    if sum(entry_tokens(entry) for entry in entries) <= cut.part_tokens:
+        yield from entries
+        return
+    longest = max(cut.part_tokens * _CHARACTERS_PER_TOKEN // max(len(entries), 1), 2 * len(_OMITTED))
+    for entry in entries:
+        if isinstance(entry, OtherText) and len(entry.text) > longest:
+            half = (longest - len(_OMITTED)) // 2
+            yield OtherText(entry.speaker, f"{entry.text[:half]}{_OMITTED}{entry.text[-half:]}")
+        else:
+            yield entry
+
+
+def fault_of(step: AskModel, text: str) -> str | None:
+    """Why a reply is no summary, as a sentence; null where it is one."""
+    assert step.cut is not None
+    if not text.strip():
+        return "The summary came back empty."
+    if (tokens := tokens_of(text)) > step.cut.most_tokens:
+        return f"The summary came back with about {tokens:,} tokens; it may have {step.cut.most_tokens:,}."
+    return None
+
+
+def summary_item(seating: Seating, step: AskModel, *, text: str, item_id: UUID, model_call_id: UUID) -> Item:
+    """The item that stands for the part from now on, in its participant's view."""
+    cut = step.cut
+    assert cut is not None
+    after = max(cut.tokens_before - cut.tokens_covered, 0) + tokens_of(text)
+    model = seating.summariser(step.participant).model_name
+    body = items.Summary(text, cut.upto, cut.tokens_before, after, model)
+    return Item(item_id, seating.authors[step.participant], body, None, step.turn_id, model_call_id)
