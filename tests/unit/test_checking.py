@@ -420,7 +420,6 @@ class TestLaterFields:
             ({"duration_warning_to_ai": timedelta(1)}, "/durationWarningToAi", "time"),
             ({"later": {"loom": {"enabled": True}}}, "/loom", "memory"),
             ({"later": {"swarm": {"interactions": [{"id": "x"}]}}}, "/swarm", "sub-runs"),
-            ({"later": {"credentialStack": "mine"}}, "/credentialStack", "keys"),
             ({"later": {"somethingNew": 1}}, "/somethingNew", "later part"),
             (
                 {"agents": (AgentBinding(Reference("a"), later={"webAccess": {"search": True}}),)},
