@@ -22,7 +22,7 @@ from folkmoot.cli.watching import Watching
 from folkmoot.domain.definitions import Reference
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import ModelUnavailable
-from folkmoot.services import starting
+from folkmoot.services import start_credentials, starting
 from folkmoot.services.closure import StartFields
 
 
@@ -69,7 +69,7 @@ async def converse(
     )  # fmt: skip
     async with AsyncExitStack() as stack:
         installation, caller = await stack.enter_async_context(opened(found))
-        _refuse_lacking(installation, request)
+        await _refuse_lacking(installation, caller, request)
         reference = await sets.settle(installation, caller, meant)
         worker = await stack.enter_async_context(working.open_worker(installation))
         watching = Watching(installation, caller, shows_prompts=shows_prompts, as_json=as_json)
@@ -80,8 +80,15 @@ async def converse(
         return await watching.until_end(run_id, worker=worker)
 
 
-def _refuse_lacking(installation: Installation, request: StartFields) -> None:
-    lack = installation.models.lack_of(request.model) if request.model is not None else None
+async def _refuse_lacking(installation: Installation, caller: Caller, request: StartFields) -> None:
+    """Before anything is applied. What the definitions' own models lack, the start says."""
+    if request.model is None:
+        return
+    lack = installation.models.lack_of(request.model)
+    if lack is None and request.credential_stack is None:
+        lack = await start_credentials.lack_of(
+            installation.database, caller, model=request.model, read_key=installations.read_key
+        )
     if lack is not None:
         raise ModelUnavailable(lack)
 

@@ -144,6 +144,6 @@ def _platform(
         return None, None, f"set the environment variable {variable}"
     # What changes with the value and gives none of it away: a corrected key does not rest for the one before it.
     version = hashlib.sha256(f"folkmoot key {value}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    shown = f"the environment variable {variable}"
+    shown = f"the key in the environment variable {variable}"
     key = KeyNow(f"platform:{variable}", shown, model.model_name, place, version=version)
     return key, SecretText(value), ""

@@ -6,7 +6,7 @@ as they are at that moment.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -22,12 +22,12 @@ from folkmoot.domain.credentials import (
 from folkmoot.domain.definition_names import parse_reference
 from folkmoot.domain.definitions import (
     DefinitionKind,
-    Participant,
     Reference,
     ResolvedInteraction,
     RoundRobinVersion,
     StoredVersion,
 )
+from folkmoot.domain.model_calls import ModelChoice
 from folkmoot.domain.providers import key_variable
 from folkmoot.domain.rights import Right
 from folkmoot.domain.tenancy import Caller
@@ -36,7 +36,9 @@ from folkmoot.kernel.ids import NewId
 from folkmoot.services import references, secret_links
 from folkmoot.services.closure import StartFields, Workbench
 from folkmoot.store import credential_stacks, model_keys, tenancy
-from folkmoot.store.database import Reader
+from folkmoot.store.database import Database, Reader
+
+ReadKey = Callable[[str], str | None]
 
 _KIND = DefinitionKind.CREDENTIAL_STACK
 
@@ -153,34 +155,43 @@ async def lacks(reader: Reader, caller: Caller, *, resolved: ResolvedInteraction
     """Whose model has no key at all, where the run is worked on by this very process: elsewhere its environment is not known."""
     if bench.read_key is None:
         return []
-    tenant_keys = [key.entry for key in await model_keys.everything(reader, caller.tenant_id)]
-    allows = await tenancy.allows_platform_fallback(reader, caller.tenant_id)
-    return list(_lacks(resolved, tenant_keys, bench, allows=allows))
-
-
-def _lacks(
-    resolved: ResolvedInteraction, tenant_keys: list[CredentialEntry], bench: Workbench, *, allows: bool
-) -> Iterator[Fault]:
+    known = await _known(reader, caller)
     stack = resolved.credential_stack
-    entries = stack.entries if stack is not None else (*resolved.credentials, *tenant_keys)
-    for participant in resolved.participants:
-        variable = key_variable(participant.model.provider, participant.model.api_key_variable)
-        if variable is None or any(name_there(entry, participant.model) is not None for entry in entries):
-            continue
-        told = _lack(participant, variable, bench, is_stack=stack is not None, allows=allows)
-        if told is not None:
-            yield Fault("", f"Agent '{participant.agent_name}' cannot be asked. {told}")
+    known = replace(known, entries=stack.entries if stack is not None else (*resolved.credentials, *known.entries))
+    told = {
+        participant.agent_name: _lack(participant.model, known, bench.read_key, is_stack=stack is not None)
+        for participant in resolved.participants
+    }
+    return [Fault("", f"Agent '{name}' cannot be asked. {lack}") for name, lack in told.items() if lack is not None]
 
 
-def _lack(participant: Participant, variable: str, bench: Workbench, *, is_stack: bool, allows: bool) -> str | None:
-    needs = f"Model '{participant.model.model_name}' needs a key:"
+async def lack_of(database: Database, caller: Caller, *, model: ModelChoice, read_key: ReadKey) -> str | None:
+    """A sentence about the key that a model lacks, of the tenant's and of those of this process; null if there is one, or none is needed."""
+    async with database.reader() as reader:
+        return _lack(model, await _known(reader, caller), read_key, is_stack=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    entries: tuple[CredentialEntry, ...]
+    allows_platform: bool
+
+
+async def _known(reader: Reader, caller: Caller) -> _Known:
+    entries = tuple([key.entry for key in await model_keys.everything(reader, caller.tenant_id)])
+    return _Known(entries, await tenancy.allows_platform_fallback(reader, caller.tenant_id))
+
+
+def _lack(model: ModelChoice, known: _Known, read_key: ReadKey, *, is_stack: bool) -> str | None:
+    variable = key_variable(model.provider, model.api_key_variable)
+    if variable is None or any(name_there(entry, model) is not None for entry in known.entries):
+        return None
+    needs = f"Model '{model.model_name}' needs a key:"
     if is_stack:
         return f"{needs} the run's credential stack has no entry for it, and nothing else counts."
-    if not allows:
+    if not known.allows_platform:
         return f"{needs} add one with `folkmoot model-keys add`; this tenant may not use the operator's own."
-    if bench.read_key is not None and not bench.read_key(variable):
-        return f"{needs} set the environment variable {variable}."
-    return None
+    return None if read_key(variable) else f"{needs} set the environment variable {variable}."
 
 
 def _entry(given: StackEntry, secret_id: UUID | None, entry_id: UUID) -> CredentialEntry:
