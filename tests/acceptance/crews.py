@@ -15,7 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from folkmoot.bootstrap.outside import Outside
-from folkmoot.domain.calls import CallResult, Tool
+from folkmoot.domain.calls import CallResult, ResultTarget, Tool
 from folkmoot.domain.model_calls import Model, ModelChoice, ModelFailure, ModelReply, ModelRequest, OnText
 from folkmoot.domain.operations import SecretHeader
 from folkmoot.kernel.errors import NotFound
@@ -77,10 +77,13 @@ class Listening:
 @dataclass(frozen=True, slots=True)
 class Functions:
     tools: FunctionTools
+    database: Database
 
     async def call(
         self, tool: Tool, arguments: dict[str, Any], *, call_id: str, tenant_id: UUID, run_id: UUID
     ) -> CallResult:
+        if isinstance(tool.target, ResultTarget):
+            return await large_results.read(self.database, arguments, tenant_id=tenant_id, run_id=run_id)
         return await self.tools.run(tool.name, json.dumps(arguments), CallContext(call_id, call_id, str(run_id)))
 
 
@@ -123,7 +126,11 @@ async def crew(
     appender, notifier = Appender(database), Notifier(database)
     model = model or Listening()
     tools = FunctionTools.discover(functions or {})
-    calls = Functions(tools) if outside is None else ToolCalls(database, tools, outside, _no_header, OF_PROCESS.mask)
+    calls = (
+        Functions(tools, database)
+        if outside is None
+        else ToolCalls(database, tools, outside, _no_header, OF_PROCESS.mask)
+    )
     workshop = Workshop(
         database, appender, model, calls, Watched(notifier.tell), new_id, replace(QUICK, **options), lambda: True, os.environ.get,
         lambda: 1.0,

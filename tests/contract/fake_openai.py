@@ -1,131 +1,43 @@
 """A server on loopback that speaks OpenAI's chat protocol as it is on the wire: streams, errors, and connections that break.
 
-What it does is chosen by the model's name in the request: `text`, `calls`, `status-429`, `drop`, and so on (see `_PLAYS`).
+What it does is chosen by the model's name in the request (`text`, `calls`, `RateLimited`, `drop`, …: see `fake_words.PLAYS` and
+`_PROBLEMS`), or by a function that a test hands in. A request that the real one refuses is refused in its words.
 """
 
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from fake_server import Problem, Read, serving
+from fake_words import CUT_ARGUMENTS, PLAYS, Answer, Counts, Piece, PrefixCache, Seen, counted, in_pieces
+
+__all__ = ["CUT_ARGUMENTS", "PROVIDER", "Seen", "counted", "fake_openai"]
 
 Json = Any
 
-USAGE = {
-    "prompt_tokens": 100,
-    "completion_tokens": 20,
-    "total_tokens": 120,
-    "prompt_tokens_details": {"cached_tokens": 64},
-    "completion_tokens_details": {"reasoning_tokens": 7},
-}
-CUT_ARGUMENTS = '{"city":'
-
-
-@dataclass
-class Seen:
-    """What reached the server: bodies and headers (lower case), in order."""
-
-    bodies: list[Json] = field(default_factory=list)
-    headers: list[dict[str, str]] = field(default_factory=list)
-    held: threading.Event = field(default_factory=threading.Event)
-    reached: threading.Event = field(default_factory=threading.Event)
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_FINISH = {"calls": "tool_calls", "filtered": "content_filter", "refused": "stop", "window": "length"}
+_NOT_ON_TOP = ("oneOf", "anyOf", "allOf", "enum", "not")
 
 
 @contextmanager
-def fake_openai() -> Iterator[tuple[str, Seen]]:
-    """The base URL of a running server, and what it sees."""
-    seen = Seen()
-    server = _Server(("127.0.0.1", 0), _handler(seen))
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/v1", seen
-    finally:
-        seen.held.set()
-        server.shutdown()
-        server.server_close()
-        thread.join(5)
+def fake_openai(seen: Seen | None = None, **settings: Any) -> Iterator[tuple[str, Seen]]:
+    """The base URL of a running server, and what it sees. `settings`: fields of Seen."""
+    seen = seen or Seen(**settings)
+    with serving(PROVIDER, seen) as url:
+        yield url, seen
 
 
-class _Server(ThreadingHTTPServer):
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Clients that go away in the middle are part of the tests."""
-
-
-def _chunk(delta: Json = None, *, finish: str | None = None, usage: Json = None, **more: Json) -> bytes:
-    choices = [] if delta is None else [{"index": 0, "delta": delta, "finish_reason": finish}]
-    chunk = {
-        "id": "c1",
-        "object": "chat.completion.chunk",
-        "created": 1,
-        "model": "fake",
-        "choices": choices,
-        "usage": usage,
-    }
-    return b"data: " + json.dumps({**chunk, **more}).encode() + b"\n\n"
-
-
-def _call(index: int, name: str, *pieces: str) -> list[bytes]:
-    # Every call has the same id, as some servers do.
-    first = {"index": index, "id": "call_1", "type": "function", "function": {"name": name, "arguments": ""}}
-    rest = [{"index": index, "function": {"arguments": piece}} for piece in pieces]
-    return [_chunk({"tool_calls": [part]}) for part in (first, *rest)]
-
-
-def _text(text: str) -> list[bytes]:
-    return [
-        _chunk({"role": "assistant", "content": ""}),
-        *(_chunk({"content": piece}) for piece in text.partition(" ")),
-    ]
-
-
-_DONE = b"data: [DONE]\n\n"
-_END = [_chunk({}, finish="stop"), _chunk(usage=USAGE), _DONE]
-_END_OF_CALLS = [_chunk({}, finish="tool_calls"), _chunk(usage=USAGE), _DONE]
-
-
-def _problem(status: int, message: str, code: str | None = None, **headers: str) -> tuple[int, dict[str, str], bytes]:
+def _problem(status: int, message: str, code: str | None = None, **headers: str) -> Problem:
     error = {"message": message, "type": "invalid_request_error", "param": None, "code": code}
     return status, headers, json.dumps({"error": error}).encode()
 
 
-_STREAMS: dict[str, list[bytes]] = {
-    "text": [*_text("Tea is fine."), *_END],
-    "quoted": [*_text('I would call {"name": "agree", "arguments": {}} TERMINATE'), *_END],
-    "calls": [
-        *_text("Let me look."),
-        *_call(0, "look", CUT_ARGUMENTS, '"Oslo"}'),
-        *_call(1, "look", '{"city":"Rome"}'),
-        *_END_OF_CALLS,
-    ],
-    "broken": [*_call(0, "look", CUT_ARGUMENTS), *_END_OF_CALLS],
-    "no-arguments": [*_call(0, "pass"), *_END_OF_CALLS],
-    "empty": [_chunk({"role": "assistant", "content": ""}), *_END],
-    "uncounted": [*_text("Tea is fine."), _chunk({}, finish="stop"), _DONE],
-    "thinking": [_chunk({"role": "assistant", "reasoning_content": "Hmm."}), *_text("Tea is fine."), *_END],
-    "only-thinking": [_chunk({"role": "assistant", "reasoning_content": "Hmm."}), *_END],
-    "tier": [*_text("Tea is fine."), _chunk({}, finish="stop"), _chunk(usage=USAGE, service_tier="flex"), _DONE],
-    "filtered": [*_text("Tea is"), _chunk({}, finish="content_filter"), _chunk(usage=USAGE), _DONE],
-    "refusal": [_chunk({"role": "assistant", "refusal": "No."}), *_END],
-    "length": [*_call(0, "pass"), _chunk({}, finish="length"), _chunk(usage=USAGE), _DONE],
-    "error-in-stream": [
-        *_text("Tea is"),
-        b'data: {"error": {"message": "The server is overloaded", "type": "overloaded"}}\n\n',
-    ],
-    "cut": [*_text("Let me look."), *_call(0, "look", CUT_ARGUMENTS)],
-    "drop": [*_text("Let me look."), *_call(0, "look", CUT_ARGUMENTS)],
-    "no-json": [b"data: {oops\n\n"],
-    "odd": [b'data: {"choices": [{"delta": "x", "index": {}}], "usage": []}\n\n'],
-    "held": [*_text("Tea is fine.")],
-    "say": [*_text('{"say": "Tea is fine."}'), *_END],
-    "fenced-call": [*_text('```json\n{"agree": {}}\n```'), *_END],
-}
-_PROBLEMS: dict[str, tuple[int, dict[str, str], bytes]] = {
+_PROBLEMS: dict[str, Problem] = {
     "Authentication": _problem(401, "Incorrect API key provided: sk-right-*****cret.", "invalid_api_key"),
     "forbidden": _problem(403, "Your key may not use this model."),
     "RateLimited": _problem(429, "Rate limit reached.", "rate_limit_exceeded", **{"retry-after": "17"}),
@@ -142,52 +54,184 @@ _PROBLEMS: dict[str, tuple[int, dict[str, str], bytes]] = {
 }
 
 
-def _handler(seen: Seen) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
+class _OpenAi:
+    prefix = "/v1"
+    problems = _PROBLEMS
+    plays = PLAYS
 
-        def log_message(self, format: str, *args: object) -> None:
-            pass
+    def cache(self) -> PrefixCache:
+        return PrefixCache(by_marks=False, shortest=1024, step=128)
 
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            seen.bodies.append(body)
-            seen.headers.append({name.lower(): value for name, value in self.headers.items()})
-            play = body["model"]
-            if play == "silent":
-                seen.reached.set()
-                seen.held.wait(10)
-            elif play in _PROBLEMS:
-                self._answer(*_PROBLEMS[play])
-            else:
-                self._stream(play)
+    def read(self, path: str, headers: dict[str, str], body: Json) -> Read:
+        key = headers.get("authorization", "").removeprefix("Bearer ")
+        fault = f"Invalid URL (POST {path})" if not path.endswith("/chat/completions") else _fault(body)
+        pieces = () if fault else tuple(_pieces(body))
+        must_call = body.get("tool_choice", "auto") not in ("auto", "none")
+        return Read(str(body.get("model")), key, bool(body.get("stream")), pieces, must_call, fault)
 
-        def _answer(self, status: int, headers: dict[str, str], body: bytes) -> None:
-            self.send_response(status)
-            for name, value in {
-                "content-type": "application/json",
-                "content-length": str(len(body)),
-                **headers,
-            }.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(body)
+    def raw(self, play: str, *, is_stream: bool) -> bytes | None:
+        told = {
+            "no-json": b"{oops",
+            "odd": b'{"choices": [{"delta": "x", "message": "x", "index": {}}], "usage": []}',
+        }.get(play)
+        return b"data: " + told + b"\n\n" if told and is_stream else told
 
-        def _stream(self, play: str) -> None:
-            self.send_response(200)
-            self.send_header("content-type", "text/event-stream")
-            self.send_header("transfer-encoding", "chunked")
-            self.end_headers()
-            write: Callable[[bytes], Any] = self.wfile.write
-            for chunk in _STREAMS[play]:
-                write(f"{len(chunk):x}\r\n".encode() + chunk + b"\r\n")
-                self.wfile.flush()
-            if play == "held":
-                seen.reached.set()
-                seen.held.wait(10)
-            self.close_connection = play in ("drop", "held")
-            if not self.close_connection:
-                write(b"0\r\n\r\n")
+    def refusal(self, fault: str) -> Problem:
+        return _problem(400, fault)
 
-    return Handler
+    def too_long(self, tokens: int, window: int) -> Problem:
+        message = (
+            f"This model's maximum context length is {window} tokens. However, your messages resulted in {tokens} tokens. "
+            "Please reduce the length of the messages."
+        )
+        return _problem(400, message, "context_length_exceeded")
+
+    def chunks(self, answer: Answer, counts: Counts, model: str) -> Sequence[bytes]:
+        return list(_chunks(answer, counts, model))
+
+    def whole(self, answer: Answer, counts: Counts, model: str) -> bytes:
+        message: Json = {"role": "assistant", "content": answer.text or None}
+        if answer.finish == "refused":
+            message |= {"content": None, "refusal": answer.text}
+        if answer.thinking:
+            message["reasoning_content"] = answer.thinking
+        if answer.calls:
+            message["tool_calls"] = [
+                {"id": "call_1", "type": "function", "function": {"name": name, "arguments": arguments}}
+                for name, arguments in answer.calls
+            ]
+        choice = {"index": 0, "message": message, "finish_reason": _FINISH.get(answer.finish, answer.finish)}
+        body: Json = {"id": "c1", "object": "chat.completion", "created": 1, "model": model, "choices": [choice]}
+        if not answer.is_uncounted:
+            body["usage"] = _usage(counts)
+        if answer.tier:
+            body["service_tier"] = answer.tier
+        return json.dumps(body).encode()
+
+
+PROVIDER = _OpenAi()
+
+
+def _usage(counts: Counts) -> Json:
+    prompt, completion = counts.input + counts.cached_input, counts.output + counts.reasoning
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "total_tokens": prompt + completion,
+        "prompt_tokens_details": {"cached_tokens": counts.cached_input},
+        "completion_tokens_details": {"reasoning_tokens": counts.reasoning},
+    }
+
+
+def _chunks(answer: Answer, counts: Counts, model: str) -> Iterator[bytes]:
+    def chunk(delta: Json = None, *, finish: str | None = None, **more: Json) -> bytes:
+        choices = [] if delta is None else [{"index": 0, "delta": delta, "finish_reason": finish}]
+        shown = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": model, "choices": choices}
+        return b"data: " + json.dumps({**shown, "usage": None, **more}).encode() + b"\n\n"
+
+    yield chunk({"role": "assistant", "content": ""})
+    if answer.thinking:
+        yield chunk({"reasoning_content": answer.thinking})
+    said = "refusal" if answer.finish == "refused" else "content"
+    for piece in in_pieces(answer.text):
+        yield chunk({said: piece})
+    for index, (name, arguments) in enumerate(answer.calls):
+        # Every call has the same id, as some servers do.
+        first = {"index": index, "id": "call_1", "type": "function", "function": {"name": name, "arguments": ""}}
+        yield chunk({"tool_calls": [first]})
+        middle = len(arguments) // 2
+        for part in (arguments[:middle], arguments[middle:]):
+            yield chunk({"tool_calls": [{"index": index, "function": {"arguments": part}}]})
+    if answer.end == "error":
+        yield b'data: {"error": {"message": "The server is overloaded", "type": "overloaded"}}\n\n'
+    if answer.end != "whole":
+        return
+    yield chunk({}, finish=_FINISH.get(answer.finish, answer.finish))
+    tier = {"service_tier": answer.tier} if answer.tier else {}
+    if not answer.is_uncounted:
+        yield chunk(usage=_usage(counts), **tier)
+    yield b"data: [DONE]\n\n"
+
+
+def _pieces(body: Json) -> Iterator[Piece]:
+    for tool in body.get("tools", ()):
+        function = tool["function"]
+        told = function.get("description", "") + json.dumps(function.get("parameters", {}))
+        yield Piece("tool", told, function["name"])
+    for message in body["messages"]:
+        role = message["role"]
+        text = _text(message.get("content")) + (message.get("reasoning_content") or "")
+        if text or role != "assistant":
+            yield Piece("result" if role == "tool" else "system" if role == "developer" else role, text)
+        for call in message.get("tool_calls") or ():
+            yield Piece("call", call["function"]["arguments"], call["function"]["name"])
+
+
+def _text(content: Json) -> str:
+    if isinstance(content, list):
+        return "".join(part.get("text", "") for part in content)
+    return content or ""
+
+
+def _fault(body: Json) -> str | None:
+    """What the real one would refuse, in its words; null if it would take this."""
+    if not body.get("messages"):
+        return (
+            "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array instead."
+        )
+    tools = body.get("tools")
+    if tools is not None and not tools:
+        return "Invalid 'tools': empty array. Expected an array with minimum length 1, but got an empty array instead."
+    if not tools:
+        for setting in ("tool_choice", "parallel_tool_calls"):
+            if setting in body:
+                return f"'{setting}' is only allowed when 'tools' are specified."
+    return _fault_of_tools(tools or ()) or _fault_of_messages(body["messages"])
+
+
+def _fault_of_tools(tools: Json) -> str | None:
+    for n, tool in enumerate(tools):
+        function = tool["function"]
+        name, schema = function["name"], function.get("parameters", {"type": "object"})
+        if not _NAME.fullmatch(name):
+            return (
+                f"Invalid 'tools[{n}].function.name': string does not match pattern. Expected a string that matches the "
+                "pattern '^[a-zA-Z0-9_-]+$'."
+            )
+        if schema.get("type") != "object" or any(word in schema for word in _NOT_ON_TOP):
+            return (
+                f"Invalid schema for function '{name}': schema must have type 'object' and not have "
+                "'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level."
+            )
+    return None
+
+
+def _fault_of_messages(messages: Json) -> str | None:
+    open_calls: set[str] = set()
+    for n, message in enumerate(messages):
+        role = message["role"]
+        if role == "tool":
+            if message.get("tool_call_id") not in open_calls:
+                return (
+                    f"Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls' "
+                    f"(messages[{n}].role)."
+                )
+            open_calls.discard(message["tool_call_id"])
+            continue
+        if open_calls:
+            break
+        calls = message.get("tool_calls")
+        if role == "assistant" and message.get("content") is None and not calls:
+            return f"Invalid value for 'content': expected a string, got null (messages.[{n}].content)."
+        for call in calls or ():
+            if not _NAME.fullmatch(call["function"]["name"]):
+                return f"Invalid 'messages[{n}].tool_calls[0].function.name': string does not match pattern."
+            if len(call["id"]) > 40:
+                return f"Invalid 'messages[{n}].tool_calls[0].id': string too long. Expected a maximum length of 40."
+            open_calls.add(call["id"])
+    if open_calls:
+        return (
+            "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The "
+            f"following tool_call_ids did not have response messages: {', '.join(sorted(open_calls))}"
+        )
+    return None

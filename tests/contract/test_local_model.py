@@ -15,6 +15,7 @@ from model_requests import BALLOT, DATA_DIR, LOOK, a_request, access_to
 
 from folkmoot.domain.model_calls import (
     FailureClass,
+    Model,
     ModelChoice,
     ModelFailure,
     ModelReply,
@@ -28,7 +29,8 @@ from folkmoot.domain.model_calls import (
 )
 from folkmoot.llm.local import LocalModel, spare_cores, start_engine
 from folkmoot.llm.model_file import MODEL_NAME, model_path
-from folkmoot.llm.openai import OpenAiModel
+from folkmoot.llm.openai import adapter as openai_adapter
+from folkmoot.llm.pool import Pool
 
 needs_file = pytest.mark.skipif(
     DATA_DIR is None, reason="the local model's file is not there: run `folkmoot model pull`"
@@ -64,7 +66,7 @@ async def local() -> AsyncIterator[LocalModel]:
     await model.close()
 
 
-async def ask(model: LocalModel | OpenAiModel, request: ModelRequest, pieces: list[str] | None = None) -> ModelReply:
+async def ask(model: Model, request: ModelRequest, pieces: list[str] | None = None) -> ModelReply:
     outcome = await model.ask(request, (pieces if pieces is not None else []).append)
     assert isinstance(outcome, ModelReply), outcome
     return outcome
@@ -206,12 +208,13 @@ def served() -> Iterator[str]:
 async def test_openai_adapter_speaks_to_the_local_models_own_server(served: str) -> None:
     """B31, B33, B45: through the schema, since this model makes no calls of its own."""
     choice = ModelChoice("openai-compatible", MODEL_NAME, base_url=served, api_key_variable="SERVED", tools=False)
-    model, access = OpenAiModel(), access_to(choice, "sk-served")
+    pool = Pool()
+    model, access = openai_adapter(pool), access_to(choice, "sk-served")
     pieces: list[str] = []
     said = await ask(model, a_request(choice, sampling=Sampling(max_tokens=SHORT), access=access), pieces)
     vote = await ask(model, a_request(choice, offered=A_VOTE, required=True, purpose=Purpose.BALLOT, access=access))
     tool = await ask(model, a_request(choice, offered=(LOOK,), required=True, access=access))
-    await model.close()
+    await pool.close()
     assert said.text == "".join(pieces) != ""
     assert vote.calls[0].name in ("agree", "disagree")
     jsonschema_rs.validate(LOOK.parameters, json.loads(tool.calls[0].arguments_json))
@@ -222,9 +225,10 @@ async def test_openai_adapter_speaks_to_the_local_models_own_server(served: str)
 @in_one_loop
 async def test_served_model_refuses_a_wrong_key(served: str) -> None:
     choice = ModelChoice("openai-compatible", MODEL_NAME, base_url=served, api_key_variable="SERVED")
-    model = OpenAiModel()
+    pool = Pool()
+    model = openai_adapter(pool)
     outcome = await model.ask(a_request(choice, access=access_to(choice, "sk-other")), lambda piece: None)
-    await model.close()
+    await pool.close()
     assert isinstance(outcome, ModelFailure)
     assert outcome.failure is FailureClass.AUTHENTICATION
     assert "SERVED" in outcome.message

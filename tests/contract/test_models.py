@@ -1,458 +1,430 @@
-"""One conformance suite for every model adapter, and what each one adds to it.
+"""One conformance suite that every model adapter passes, read along with and not. What one of them does beside is in test_openai_model.py,
+test_anthropic_model.py, test_google_model.py and test_local_model.py.
 
-The OpenAI adapter speaks to a real server on loopback. What only the local model does is in test_local_model.py.
+Each provider's adapter speaks to a real server on loopback, which checks what it is sent as the provider does.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass, replace
+import random
+from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID
 
-import httpx2
 import pytest
 import pytest_asyncio
-from fake_openai import CUT_ARGUMENTS, Seen, fake_openai
-from model_requests import BALLOT, KEY, LOOK, a_request, access_to
-from openai import AsyncOpenAI
-from pydantic_ai.direct import model_request
-from pydantic_ai.models.openai import OpenAIChatModel
-from pydantic_ai.providers.openai import OpenAIProvider
+from fake_openai import CUT_ARGUMENTS
+from fake_words import Answer, Asked
+from model_requests import BALLOT, LOOK, a_request
+from models_at_hand import CALLS, FAILURES, HTTP_PROVIDERS, WAITS, Subject, subject_of
 
 from folkmoot.domain.model_calls import (
-    OURS,
     Entry,
     FailureClass,
-    Model,
-    ModelChoice,
-    ModelFailure,
     ModelReply,
-    ModelRequest,
+    OfferedTool,
     OtherText,
     OwnCall,
     OwnText,
+    Purpose,
     Replay,
     ReplyCall,
     Sampling,
     SystemText,
     Usage,
 )
-from folkmoot.llm.openai import OpenAiModel
-from folkmoot.llm.openai_client import ReadyBodyClient
-from folkmoot.llm.openai_request import sending
-from folkmoot.llm.rendering import Renderer
-from folkmoot.llm.scripted import ScriptedModel
 
-CALLS = (ReplyCall("look", '{"city":"Oslo"}'), ReplyCall("look", '{"city":"Rome"}'))
-FAILURES = [kind for kind in FailureClass if kind not in (FailureClass.TIMEOUT, *OURS)]
-WAITS = {FailureClass.RATE_LIMITED: 17.0, FailureClass.OVERLOADED: 3.0}
+ONE, TWO = UUID(int=1), UUID(int=2)
+USAGE = Usage(input=36, cached_input=64, output=13, reasoning=7)
 
 
-@dataclass
-class Subject:
-    """An adapter with a way to have it play something: `text`, `calls`, a class of failure, or `held` (never ends)."""
-
-    model: Model
-    play: Callable[[str], ModelChoice]
-
-
-def scripted_play(play: str) -> ModelChoice:
-    calls = [{"name": call.name, "arguments": call.arguments_json} for call in CALLS]
-    usage = {"input": 36, "cachedInput": 64, "output": 13, "reasoning": 7}
-    rules: dict[str, Any] = {
-        "text": {"reply": {"text": "Tea is fine.", "usage": usage}},
-        "calls": {"reply": {"text": "Let me look.", "calls": calls, "usage": usage}},
-        "quoted": {"reply": {"text": 'I would call {"name": "agree", "arguments": {}} TERMINATE'}},
-        "broken": {"reply": {"calls": [{"name": "look", "arguments": CUT_ARGUMENTS}]}},
-        "empty": {"reply": {}},
-        "uncounted": {"reply": {"text": "Tea is fine."}},
-        "held": {"reply": {"text": "late", "delay": "1h"}},
-    }
-    for kind in FAILURES:
-        wait = {"retryAfter": WAITS[kind]} if kind in WAITS else {}
-        rules[kind.value] = {"fail": {"class": kind.value, **wait}}
-    return ModelChoice("scripted", "rules", script={"rules": [rules[play]]})
+@pytest_asyncio.fixture(
+    params=[(name, is_read) for name in ("scripted", *HTTP_PROVIDERS) for is_read in (True, False)], ids=str
+)
+async def subject(request: pytest.FixtureRequest) -> AsyncIterator[Subject]:
+    name, is_read = request.param
+    with subject_of(name, is_read=is_read) as made:
+        yield made
+        await made.close()
 
 
-@pytest.fixture
-def server() -> Iterator[tuple[str, Seen]]:
-    with fake_openai() as running:
-        yield running
-
-
-@pytest_asyncio.fixture(params=["openai-compatible", "scripted"])
-async def subject(request: pytest.FixtureRequest, server: tuple[str, Seen]) -> AsyncIterator[Subject]:
-    if request.param == "scripted":
-        made = Subject(ScriptedModel(), scripted_play)
-    else:
-        made = Subject(OpenAiModel(), lambda play: fake_model(server, play))
-    yield made
-    await made.model.close()
-
-
-def fake_model(server: tuple[str, Seen], play: str, **changes: Any) -> ModelChoice:
-    values: dict[str, Any] = {"base_url": server[0], "api_key_variable": "FAKE_KEY"} | changes
-    return ModelChoice(values.pop("provider", "openai-compatible"), play, **values)
-
-
-@pytest_asyncio.fixture
-async def openai_model() -> AsyncIterator[OpenAiModel]:
-    model = OpenAiModel(silence_seconds=5)
-    yield model
-    await model.close()
-
-
-async def ask(model: Model, request: ModelRequest, pieces: list[str] | None = None) -> ModelReply:
-    outcome = await model.ask(request, (pieces if pieces is not None else []).append)
-    assert isinstance(outcome, ModelReply), outcome
-    return outcome
-
-
-async def fail(model: Model, request: ModelRequest) -> ModelFailure:
-    outcome = await model.ask(request, lambda piece: None)
-    assert isinstance(outcome, ModelFailure), outcome
-    assert outcome.message.endswith(".")
-    assert KEY not in outcome.message
-    return outcome
-
-
-# What every adapter does.
+@pytest_asyncio.fixture(params=HTTP_PROVIDERS)
+async def remote(request: pytest.FixtureRequest) -> AsyncIterator[Subject]:
+    with subject_of(request.param) as made:
+        yield made
+        await made.close()
 
 
 async def test_text_is_passed_on_as_it_comes_and_returned_whole(subject: Subject) -> None:
     pieces: list[str] = []
-    reply = await ask(subject.model, a_request(subject.play("text")), pieces)
+    reply = await subject.ask(a_request(subject.play("text")), pieces)
     assert (reply.text, reply.calls) == ("Tea is fine.", ())
-    assert "".join(pieces) == reply.text
+    assert "".join(pieces) == (reply.text if subject.is_read else "")
+    assert subject.seen.refused == []
 
 
 async def test_calls_keep_their_order_beside_the_text(subject: Subject) -> None:
-    """B42: a provider that gives all calls one id still has two calls."""
-    reply = await ask(subject.model, a_request(subject.play("calls"), offered=(LOOK,)))
+    """B42: a provider that gives all calls one id, or none, still has two calls."""
+    reply = await subject.ask(a_request(subject.play("calls"), offered=(LOOK,)))
     assert reply.text == "Let me look."
-    assert reply.calls == CALLS
+    assert [(call.name, json.loads(call.arguments_json)) for call in reply.calls] == [
+        (call.name, json.loads(call.arguments_json)) for call in CALLS
+    ]
 
 
 async def test_arguments_are_handed_on_as_they_came(subject: Subject) -> None:
     """B43: the adapter repairs nothing; what does not parse is the engine's to refuse."""
-    reply = await ask(subject.model, a_request(subject.play("broken"), offered=(LOOK,)))
+    if subject.provider == "google" or (subject.provider == "anthropic" and not subject.is_read):
+        pytest.skip("this protocol gives arguments as an object")
+    reply = await subject.ask(a_request(subject.play("broken"), offered=(LOOK,)))
     assert reply.calls == (ReplyCall("look", CUT_ARGUMENTS),)
 
 
 async def test_quoted_call_in_a_text_is_no_call(subject: Subject) -> None:
     """B31: text decides nothing."""
-    reply = await ask(subject.model, a_request(subject.play("quoted"), offered=BALLOT))
+    reply = await subject.ask(a_request(subject.play("quoted"), offered=BALLOT))
     assert reply.calls == ()
     assert "TERMINATE" in reply.text
 
 
 async def test_usage_keeps_each_token_in_one_kind(subject: Subject) -> None:
     """B45: uncached, cache read, output and reasoning are kept apart."""
-    reply = await ask(subject.model, a_request(subject.play("text")))
-    assert reply.usage == Usage(input=36, cached_input=64, output=13, reasoning=7)
+    assert (await subject.ask(a_request(subject.play("text")))).usage == USAGE
 
 
 async def test_call_without_usage_is_estimated_and_says_so(subject: Subject) -> None:
     """B45: a call without usage still counts as a call."""
-    reply = await ask(subject.model, a_request(subject.play("uncounted")))
+    reply = await subject.ask(a_request(subject.play("uncounted")))
     assert reply.usage.estimated
-    assert reply.usage.output == 3
+    assert 3 <= reply.usage.output <= 4
 
 
 async def test_empty_reply_is_a_reply(subject: Subject) -> None:
     """B24: it is for the engine to ask again; older text never stands in."""
-    reply = await ask(subject.model, a_request(subject.play("empty")))
+    reply = await subject.ask(a_request(subject.play("empty")))
     assert (reply.text, reply.calls) == ("", ())
 
 
-@pytest.mark.parametrize("kind", FAILURES, ids=lambda kind: kind.value)
-async def test_failure_is_classed_and_returned(subject: Subject, kind: FailureClass) -> None:
+async def test_failures_are_classed_and_returned(subject: Subject) -> None:
     """B44: the classes are told apart, with the provider's own wait."""
-    failure = await fail(subject.model, a_request(subject.play(kind.value)))
-    assert failure.failure is kind
-    assert failure.retry_after_seconds == WAITS.get(kind)
-    assert failure.usage is None
+    for kind in FAILURES:
+        failure = await subject.fail(a_request(subject.play(kind.value)))
+        assert failure.failure is kind, failure
+        assert failure.retry_after_seconds == WAITS.get(kind), failure
+        # Google counts a prompt that it blocked.
+        assert failure.usage is None or (subject.provider == "google" and kind is FailureClass.CONTENT_FILTERED)
 
 
-async def test_cancelled_call_leaves_the_adapter_usable(subject: Subject, server: tuple[str, Seen]) -> None:
-    pieces: list[str] = []
+async def test_cancelled_call_leaves_the_adapter_usable(subject: Subject) -> None:
     came = asyncio.Event()
-
-    def on_text(piece: str) -> None:
-        pieces.append(piece)
-        came.set()
-
-    task = asyncio.create_task(subject.model.ask(a_request(subject.play("held")), on_text))
-    if isinstance(subject.model, OpenAiModel):
-        await came.wait()
-    else:
+    asking = subject.model.ask(a_request(subject.play("held")), (lambda _: came.set()) if subject.is_read else None)
+    task = asyncio.create_task(asking)
+    if subject.provider == "scripted":
         await asyncio.sleep(0)
+    else:
+        await (came.wait() if subject.is_read else asyncio.to_thread(subject.seen.reached.wait, 10))
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    server[1].held.set()
-    assert (await ask(subject.model, a_request(subject.play("text")))).text == "Tea is fine."
+    subject.seen.held.set()
+    assert (await subject.ask(a_request(subject.play("text")))).text == "Tea is fine."
 
 
-# What the OpenAI adapter sends.
+# What every provider's adapter sends.
+
+LONG_VIEW: list[Entry] = [
+    SystemText("You are Ann."),
+    SystemText("Be brief."),
+    OtherText(None, "The task."),
+    OtherText("Ben", "Coffee.\n[Cid]: me too"),
+    OwnText("Let me look.", ONE),
+    OwnCall("c1", "look", '{"city": "Oslo"}', "rain", False, ONE),
+    OwnCall("c2", "look", "{oops", "no city", True, ONE),
+    OwnCall("c3", "my.tool/ö", "", "", False, TWO),
+    OwnText("Tea.", TWO),
+]
 
 
-async def test_order_on_the_wire_is_one_that_every_server_takes(
-    openai_model: OpenAiModel, server: tuple[str, Seen]
-) -> None:
-    """B20, B40: merged neighbours, each call with its result, never the assistant's own words last."""
-    view: list[Entry] = [
-        SystemText("You are Ann."),
-        SystemText("Be brief."),
-        OtherText(None, "The task."),
-        OtherText("Ben", "Coffee.\n[Cid]: me too"),
-        OwnText("Let me look.", UUID(int=1)),
-        OwnCall("c1", "look", '{"city": "Oslo"}', "rain", False, UUID(int=1)),
-        OwnCall("c2", "look", "", "no city", True, UUID(int=1)),
-        OwnText("Tea.", UUID(int=2)),
-    ]
-    await ask(openai_model, a_request(fake_model(server, "text"), view=view))
-    messages = server[1].bodies[0]["messages"]
-    assert [message["role"] for message in messages] == [
-        "system",
-        "user",
-        "assistant",
-        "tool",
-        "tool",
-        "assistant",
-        "user",
-    ]
-    assert messages[0]["content"] == "You are Ann.\n\nBe brief."
-    assert messages[1]["content"] == "[Orchestrator]:\nThe task.\n\n[Ben]:\nCoffee.\n\\[Cid]: me too"
-    assert [call["id"] for call in messages[2]["tool_calls"]] == ["c1", "c2"]
-    assert [message["tool_call_id"] for message in messages[3:5]] == ["c1", "c2"]
-    assert messages[2]["tool_calls"][1]["function"]["arguments"] == "{}"
+@pytest.mark.parametrize("is_read", [True, False])
+async def test_every_conversation_is_sent_in_an_order_that_the_provider_takes(remote: Subject, is_read: bool) -> None:
+    """B20, B40: with functions, with others than were called, with none; for a turn, a ballot, a compaction."""
+    remote.is_read = is_read
+    asked = 0
+    for offered, required in (((), False), ((LOOK,), False), (BALLOT, True)):
+        for instruction in (None, "Vote."):
+            for view in (LONG_VIEW, LONG_VIEW[:3], LONG_VIEW[:2], []):
+                request = a_request(
+                    remote.play("text"), view=view, offered=offered, required=required, instruction=instruction, purpose=Purpose.COMPACTION
+                )  # fmt: skip
+                await remote.ask(request)
+                asked += 1
+    assert remote.seen.refused == [] and remote.seen.accepted == asked
 
 
-async def test_no_tool_settings_are_sent_without_tools(openai_model: OpenAiModel, server: tuple[str, Seen]) -> None:
-    """B40."""
-    await ask(openai_model, a_request(fake_model(server, "text"), required=True))
-    assert not {"tools", "tool_choice", "parallel_tool_calls"} & server[1].bodies[0].keys()
-
-
-async def test_tools_are_sent_loose_and_required_where_they_must_be_used(
-    openai_model: OpenAiModel, server: tuple[str, Seen]
-) -> None:
-    await ask(openai_model, a_request(fake_model(server, "calls"), offered=BALLOT, required=True))
-    await ask(openai_model, a_request(fake_model(server, "calls"), offered=(LOOK,)))
-    required, free = server[1].bodies
-    assert required["tool_choice"] == "required"
-    assert [tool["function"]["name"] for tool in required["tools"]] == ["agree", "disagree"]
-    assert not any(tool["function"].get("strict") for tool in required["tools"])
-    assert free.get("tool_choice", "auto") == "auto"
-    assert free["tools"][0]["function"]["parameters"] == LOOK.parameters
-
-
-async def test_only_the_agents_own_settings_are_sent(openai_model: OpenAiModel, server: tuple[str, Seen]) -> None:
-    sampling = Sampling(temperature=0.3, top_p=0.9, seed=7, max_tokens=50)
-    await ask(openai_model, a_request(fake_model(server, "text"), sampling=sampling))
-    await ask(openai_model, a_request(fake_model(server, "text")))
-    full, bare = server[1].bodies
-    assert {key: full[key] for key in ("temperature", "top_p", "seed", "max_tokens")} == {
-        "temperature": 0.3,
-        "top_p": 0.9,
-        "seed": 7,
-        "max_tokens": 50,
+async def test_conversations_at_random_are_accepted(remote: Subject) -> None:
+    """B40: whatever is said, called and answered, with whatever is put back of older replies."""
+    chance = random.Random(7)
+    model = remote.play("thinking-calls")
+    made = await remote.ask(a_request(model, offered=(LOOK,)))
+    replays = {
+        UUID(int=n): Replay(model.provider, model.model_name, json.loads(json.dumps(made.replay))) for n in range(3)
     }
-    assert bare.keys() == {"model", "messages", "stream", "stream_options"}
-
-
-async def test_lean_client_sends_what_the_sdk_would_send(server: tuple[str, Seen]) -> None:
-    """The body that skips the SDK's transform is the same, byte for byte in its values."""
-    view = [
-        SystemText("S"),
-        OtherText(None, "Go."),
-        OwnCall("c1", "look", "{}", "x", False, None),
-        OtherText("Ben", "ü"),
-    ]
-    request = a_request(
-        fake_model(server, "text"), view=view, offered=(LOOK,), sampling=Sampling(temperature=0.1, seed=3)
-    )
-    sent = sending(request, Renderer())
-    async with httpx2.AsyncClient() as http:
-        for client in (
-            AsyncOpenAI(base_url=server[0], api_key=KEY, http_client=http, max_retries=0),
-            ReadyBodyClient(url=server[0], key=KEY, http=http),
-        ):
-            model = OpenAIChatModel("status", provider=OpenAIProvider(openai_client=client))
-            with pytest.raises(Exception, match="400"):
-                await model_request(
-                    OpenAIChatModel("InvalidRequest", provider=model._provider),
-                    sent.messages,
-                    model_settings=sent.settings,
-                    model_request_parameters=sent.parameters,
+    for _ in range(40):
+        view: list[Entry] = []
+        for n in range(chance.randrange(30)):
+            maker = chance.choice([None, *replays])
+            view.append(
+                chance.choice(
+                    [
+                        OtherText(chance.choice([None, "Ben"]), chance.choice(["x", "", "水は冷たい"])),
+                        OwnText(chance.choice(["y", " ", ""]), maker),
+                        OwnCall(f"c{n}", chance.choice(["look", "a.b", "1"]), chance.choice(["", "{}", "[1]"]), chance.choice(["", "z"]), chance.random() < 0.3, maker),
+                    ]
                 )
-    plain, lean = server[1].bodies
-    plain.setdefault("stream", False)
-    assert lean == plain
-    assert server[1].headers[1]["authorization"] == f"Bearer {KEY}"
+            )  # fmt: skip
+        offered = chance.choice([(), (LOOK,), BALLOT])
+        await remote.ask(
+            a_request(model, view=view, offered=offered, replays=replays, instruction=chance.choice([None, "Vote."]))
+        )
+    assert remote.seen.refused == []
 
 
-async def test_nothing_of_the_environment_goes_out(
-    openai_model: OpenAiModel, server: tuple[str, Seen], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_two_names_that_look_alike_when_made_safe_stay_apart(remote: Subject) -> None:
+    """B40: and calls come back under their own names."""
+    offered = tuple(
+        OfferedTool(name, name, LOOK.parameters) for name in ("a.b", "a/b", "a_b", "1st", "x" * 80, "x" * 81)
+    )
+
+    def answer(asked: Asked) -> Answer:
+        return Answer(calls=tuple((name, "{}") for name in asked.tools), finish="calls")
+
+    remote.seen.answer = answer
+    reply = await remote.ask(a_request(remote.play("any"), offered=offered))
+    assert [call.name for call in reply.calls] == [tool.name for tool in offered]
+    assert remote.seen.refused == []
+
+
+async def test_requirement_to_call_reaches_the_provider(remote: Subject) -> None:
+    """B40: where there is nothing to call, no tool settings are sent."""
+    musts: list[bool] = []
+
+    def answer(asked: Asked) -> Answer:
+        musts.append(asked.must_call)
+        return Answer("Fine.")
+
+    remote.seen.answer = answer
+    for offered, required in ((BALLOT, True), (BALLOT, False), ((), True)):
+        await remote.ask(a_request(remote.play("any"), offered=offered, required=required))
+    assert musts == [True, False, False]
+    assert not any("tool" in name.lower() for name in remote.seen.bodies[-1])
+
+
+async def test_functions_with_any_schema_are_taken(remote: Subject) -> None:
+    """Branches on top, references, words that one provider does not know."""
+    person = {
+        "type": "object",
+        "properties": {"name": {"type": "string", "pattern": "^a+$"}},
+        "patternProperties": {"x": {}},
+    }
+    schemas: list[dict[str, Any]] = [
+        {},
+        {"anyOf": [LOOK.parameters, {"$ref": "#/$defs/p"}], "$defs": {"p": person}},
+        {"$ref": "#/$defs/p", "$defs": {"p": person}},
+        {"allOf": [LOOK.parameters, person], "unevaluatedProperties": False},
+        {
+            "type": "object",
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "properties": {
+                "kind": {"const": "a"}, "who": {"$ref": "#/$defs/p", "title": "Who"}, "free": True, "no": {"not": {"type": "null"}},
+                "all": {"allOf": [{"type": "string"}, {"minLength": 2}]}, "n": {"type": ["integer", "null"], "exclusiveMinimum": 0},
+            },
+            "$defs": {"p": person},
+            "additionalProperties": False,
+        },
+    ]  # fmt: skip
+    offered = tuple(OfferedTool(f"f{n}", "A function.", schema) for n, schema in enumerate(schemas))
+    before = json.dumps(schemas)
+    for _ in range(2):
+        await remote.ask(a_request(remote.play("text"), offered=offered))
+    assert remote.seen.refused == [] and json.dumps(schemas) == before
+
+
+async def test_sampling_is_sent_as_far_as_the_provider_takes_it(remote: Subject) -> None:
+    for sampling in (Sampling(1.5, 0.9, 7, 50), Sampling(top_p=0.5), Sampling()):
+        await remote.ask(a_request(remote.play("text"), sampling=sampling))
+    assert remote.seen.refused == []
+    sent = json.dumps(remote.seen.bodies[0])
+    assert "50" in sent and "temperature" in sent
+    assert "temperature" not in json.dumps(remote.seen.bodies[2])
+
+
+async def test_key_of_each_call_is_the_one_that_is_sent(remote: Subject) -> None:
+    """A rotated key counts at once; nothing of it is kept for the next call of another."""
+    from dataclasses import replace
+
+    from model_requests import KEY, access_to
+
+    model = remote.play("text")
+    remote.seen.answer = lambda asked: Answer(asked.key)
+    keys = []
+    for key in (KEY, "sk-new", KEY):
+        access = replace(access_to(model, key) or pytest.fail(), model_name="by-another-name")
+        keys.append((await remote.ask(a_request(model, access=access))).text)
+    assert keys == [KEY, "sk-new", KEY]
+
+
+async def test_nothing_of_the_environment_goes_out(remote: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
     """B52: another provider's key or organisation is not sent to whoever speaks the same protocol."""
-    for name in ("OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_ADMIN_KEY"):
+    for name in (
+        *("OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_ADMIN_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
+        *("GOOGLE_API_KEY", "GEMINI_API_KEY", "GOOGLE_CLOUD_PROJECT", "ANTHROPIC_PROFILE"),
+    ):  # fmt: skip
         monkeypatch.setenv(name, "not-for-you")
-    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "x-mine: not-for-you")
-    await ask(openai_model, a_request(fake_model(server, "text", api_key_variable=None)))
-    headers = server[1].headers[0]
-    assert "authorization" not in headers
-    assert "not-for-you" not in headers.values()
+    for name in ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS"):
+        monkeypatch.setenv(name, "x-mine: not-for-you")
+    monkeypatch.setenv("GOOGLE_GENAI_USE_VERTEXAI", "true")
+    await remote.ask(a_request(remote.play("text", api_key_variable=None)))
+    headers = remote.seen.headers[0]
+    assert not {"authorization", "x-api-key", "x-goog-api-key"} & headers.keys()
+    assert "not-for-you" not in json.dumps([headers, remote.seen.paths, remote.seen.bodies])
 
 
-async def test_key_of_each_call_is_the_one_that_is_sent(openai_model: OpenAiModel, server: tuple[str, Seen]) -> None:
-    """A rotated key counts at once, and the name that the place has for the model is what it is asked for."""
-    model = fake_model(server, "text")
-    await ask(openai_model, a_request(model))
-    renamed = replace(access_to(model, "sk-new"), model_name="calls")
-    await ask(openai_model, a_request(model, access=renamed))
-    assert [headers["authorization"] for headers in server[1].headers] == [f"Bearer {KEY}", "Bearer sk-new"]
-    assert [body["model"] for body in server[1].bodies] == ["text", "calls"]
+# What they make of an answer.
 
 
-async def test_compatible_server_needs_a_url(openai_model: OpenAiModel) -> None:
-    failure = await fail(openai_model, a_request(ModelChoice("openai-compatible", "small")))
-    assert failure.failure is FailureClass.INVALID_REQUEST
-    assert "baseUrl" in failure.message
+async def test_reasoning_is_replayed_to_its_maker_alone(remote: Subject) -> None:
+    """B41, B24: reasoning is no text, and goes back only to the provider, place and model that made it."""
+    from dataclasses import replace
 
+    from model_requests import access_to
 
-# What it makes of an answer.
-
-
-async def test_reasoning_is_replayed_to_its_maker_alone(openai_model: OpenAiModel, server: tuple[str, Seen]) -> None:
-    """B41, B24: reasoning is no text, and goes back only to the provider and model that made it."""
-    maker = fake_model(server, "thinking")
-    reply = await ask(openai_model, a_request(maker))
-    assert reply.text == "Tea is fine."
+    maker = remote.play("thinking-calls")
+    reply = await remote.ask(a_request(maker, offered=(LOOK,)))
+    assert reply.text == "Let me look."
     stored = Replay(maker.provider, maker.model_name, json.loads(json.dumps(reply.replay)))
-    view = [OtherText(None, "Go."), OwnText(reply.text, UUID(int=1)), OtherText("Ben", "Sure?")]
-    replays = {UUID(int=1): stored}
-    await ask(openai_model, a_request(maker, view=view, replays=replays))
-    await ask(openai_model, a_request(fake_model(server, "text"), view=view, replays=replays))
-    again, other = (body["messages"][1] for body in server[1].bodies[1:])
-    assert again["reasoning_content"] == "Hmm."
-    assert other == {"role": "assistant", "content": "Tea is fine."}
+    view = [OtherText(None, "Go."), OwnText(reply.text, ONE)]
+    view += [OwnCall(f"c{n}", "look", call.arguments_json, "rain", False, ONE) for n, call in enumerate(reply.calls)]
+    replays = {ONE: stored}
+    renamed = replace(access_to(maker) or pytest.fail(), model_name="text")
+    for model, access in ((maker, access_to(maker)), (remote.play("text"), None), (maker, renamed)):
+        access = access or access_to(model)
+        await remote.ask(a_request(model, view=view, replays=replays, offered=(LOOK,), access=access))
+    again, other, renamed_sent = (json.dumps(body) for body in remote.seen.bodies[1:])
+    assert "Hmm." in again
+    assert "Hmm." not in other and "Hmm." not in renamed_sent
+    assert remote.seen.refused == []
 
 
-async def test_reply_of_reasoning_alone_is_empty(openai_model: OpenAiModel, server: tuple[str, Seen]) -> None:
+async def test_reply_of_reasoning_alone_is_empty(remote: Subject) -> None:
     """B24."""
-    reply = await ask(openai_model, a_request(fake_model(server, "only-thinking")))
+    reply = await remote.ask(a_request(remote.play("only-thinking")))
     assert (reply.text, reply.calls) == ("", ())
 
 
-async def test_service_tier_is_told_where_the_provider_tells_it(
-    openai_model: OpenAiModel, server: tuple[str, Seen]
-) -> None:
-    assert (await ask(openai_model, a_request(fake_model(server, "tier")))).service_tier == "flex"
-    assert (await ask(openai_model, a_request(fake_model(server, "text")))).service_tier is None
-
-
-async def test_call_without_arguments_stays_empty(openai_model: OpenAiModel, server: tuple[str, Seen]) -> None:
-    reply = await ask(openai_model, a_request(fake_model(server, "no-arguments"), offered=(LOOK,)))
-    assert reply.calls == (ReplyCall("pass", ""),)
-
-
-@pytest.mark.parametrize("play", ["drop", "cut", "no-json", "odd"])
-async def test_call_cut_off_in_mid_stream_is_never_used(
-    openai_model: OpenAiModel, server: tuple[str, Seen], play: str
-) -> None:
+@pytest.mark.parametrize("is_read", [True, False])
+async def test_reply_that_breaks_off_is_never_used(remote: Subject, is_read: bool) -> None:
     """B43, B45: a broken stream is a failure, whatever it held, and its tokens are estimated."""
-    failure = await fail(openai_model, a_request(fake_model(server, play), offered=(LOOK,)))
-    assert failure.failure is FailureClass.UNAVAILABLE
+    remote.is_read = is_read
+    for play in ("drop", "no-json", "odd", *(("cut",) if is_read else ())):
+        failure = await remote.fail(a_request(remote.play(play), offered=(LOOK,)))
+        assert failure.failure is FailureClass.UNAVAILABLE, (play, failure)
+        assert failure.usage is not None and failure.usage.estimated, play
+
+
+async def test_failure_in_a_stream_is_classed_like_one_before_it(remote: Subject) -> None:
+    failure = await remote.fail(a_request(remote.play("error-in-stream")))
+    assert failure.failure is FailureClass.OVERLOADED
     assert failure.usage is not None and failure.usage.estimated
 
 
-async def test_call_cut_off_at_the_token_limit_is_never_used(
-    openai_model: OpenAiModel, server: tuple[str, Seen]
-) -> None:
+@pytest.mark.parametrize("is_read", [True, False])
+async def test_call_cut_off_at_the_token_limit_is_never_used(remote: Subject, is_read: bool) -> None:
     """B43: arguments that were cut to nothing are not 'none'."""
-    failure = await fail(openai_model, a_request(fake_model(server, "length"), offered=(LOOK,)))
+    remote.is_read = is_read
+    failure = await remote.fail(a_request(remote.play("length"), offered=(LOOK,)))
     assert failure.failure is FailureClass.INVALID_REQUEST
     assert "maxTokens" in failure.message
     assert failure.usage is not None and failure.usage.output == 13
 
 
-@pytest.mark.parametrize("play", ["filtered", "refusal"])
-async def test_filtered_reply_is_a_failure_that_counts(
-    openai_model: OpenAiModel, server: tuple[str, Seen], play: str
-) -> None:
+@pytest.mark.parametrize("is_read", [True, False])
+async def test_filtered_reply_is_a_failure_that_counts(remote: Subject, is_read: bool) -> None:
     """B45."""
-    failure = await fail(openai_model, a_request(fake_model(server, play)))
-    assert failure.failure is FailureClass.CONTENT_FILTERED
-    assert failure.usage is not None and failure.usage.cached_input == 64
+    remote.is_read = is_read
+    for play in ("filtered", "refusal"):
+        failure = await remote.fail(a_request(remote.play(play)))
+        assert failure.failure is FailureClass.CONTENT_FILTERED
+        assert failure.usage is not None and failure.usage.cached_input == 64
 
 
-@pytest.mark.parametrize(
-    "play, kind, part",
-    [
-        ("Authentication", FailureClass.AUTHENTICATION, "FAKE_KEY"),
-        ("forbidden", FailureClass.AUTHENTICATION, "FAKE_KEY"),
-        ("ContextTooLong-llama", FailureClass.CONTEXT_TOO_LONG, "longer than the context"),
-        ("missing", FailureClass.INVALID_REQUEST, "modelName"),
-        ("html", FailureClass.UNAVAILABLE, "status 502"),
-        ("error-in-stream", FailureClass.OVERLOADED, "overloaded"),
-        ("echo", FailureClass.INVALID_REQUEST, "Bad header ***"),
-    ],
-)
-async def test_failure_says_what_where_and_what_to_do(
-    openai_model: OpenAiModel, server: tuple[str, Seen], play: str, kind: FailureClass, part: str
-) -> None:
+async def test_prompt_longer_than_the_window_is_told_as_such(remote: Subject) -> None:
+    """Each provider has its own words for it."""
+    remote.seen.window_tokens = 50
+    remote.seen.answer = lambda asked: Answer("Fine.")
+    view: list[Entry] = [OtherText("Ben", "Coffee. " * 50)]
+    failure = await remote.fail(a_request(remote.play("any"), view=view))
+    assert failure.failure is FailureClass.CONTEXT_TOO_LONG and failure.usage is None
+    assert (await remote.ask(a_request(remote.play("any"), view=[OtherText("Ben", "Coffee.")]))).text == "Fine."
+    assert remote.seen.too_long == 1
+
+
+@pytest.mark.parametrize("is_read", [True, False])
+async def test_usage_equals_the_providers_own_books(remote: Subject, is_read: bool) -> None:
+    """B45: to the token, kind by kind, over a conversation that grows."""
+    remote.is_read = is_read
+    remote.seen.answer = lambda asked: Answer("Tea " * 40, thinking="Hmm." if asked.number % 2 else "")
+    view: list[Entry] = [SystemText("You are Ann. " * 200), OtherText(None, "The task.")]
+    told: list[Usage] = []
+    for n in range(6):
+        reply = await remote.ask(a_request(remote.play("any"), view=view, offered=(LOOK,)))
+        assert isinstance(reply, ModelReply)
+        told.append(reply.usage)
+        view += [OwnText(reply.text, UUID(int=n)), OtherText("Ben", "Coffee " * 60)]
+    booked = [entry.counts for entry in remote.seen.books]
+    assert [(u.input, u.cached_input, u.cache_write, u.output, u.reasoning) for u in told] == [
+        (c.input, c.cached_input, c.cache_write, c.output, c.reasoning) for c in booked
+    ]
+    # What was there before is cheap: by marks or by itself.
+    assert told[-1].cached_input > 0.7 * (told[-1].input + told[-1].cached_input + told[-1].cache_write)
+
+
+async def test_silent_server_times_out_and_is_asked_once() -> None:
+    for provider in HTTP_PROVIDERS:
+        with subject_of(provider, silence_seconds=0.2) as made:
+            failure = await made.fail(a_request(made.play("silent")))
+            await made.close()
+            assert failure.failure is FailureClass.TIMEOUT
+            assert failure.usage is not None and failure.usage.estimated
+            assert len(made.seen.bodies) == 1, "the adapter must not retry"
+
+
+async def test_failure_says_what_where_and_what_to_do(remote: Subject) -> None:
     """B52: and holds no secret."""
-    failure = await fail(openai_model, a_request(fake_model(server, play)))
-    assert failure.failure is kind
-    assert part in failure.message
-    assert "cret" not in failure.message
+    for play, kind, part in (
+        ("Authentication", FailureClass.AUTHENTICATION, "the key from the environment variable FAKE_KEY"),
+        ("forbidden", FailureClass.AUTHENTICATION, "FAKE_KEY"),
+        ("missing", FailureClass.INVALID_REQUEST, "modelName"),
+        ("html", FailureClass.UNAVAILABLE, "502"),
+        ("echo", FailureClass.INVALID_REQUEST, "Bad header"),
+    ):
+        failure = await remote.fail(a_request(remote.play(play)))
+        assert failure.failure is kind, failure
+        assert part in failure.message and "cret" not in failure.message, failure
 
 
-async def test_server_that_cannot_be_reached_is_named(openai_model: OpenAiModel) -> None:
+async def test_server_that_cannot_be_reached_is_named(remote: Subject) -> None:
     """B52: without the user part of its URL."""
-    model = ModelChoice("openai-compatible", "small", base_url="http://me:hush@127.0.0.1:9/v1")
-    failure = await fail(openai_model, a_request(model))
+    failure = await remote.fail(a_request(remote.play("text", base_url="http://me:hush@127.0.0.1:9/v1")))
     assert failure.failure is FailureClass.UNAVAILABLE
     assert "http://127.0.0.1:9/v1 cannot be reached" in failure.message
     assert "hush" not in failure.message
     assert failure.usage is None
 
 
-@pytest.mark.parametrize("url", ["ftp://127.0.0.1/v1", "nonsense", "http://[::1/v1"])
-async def test_url_that_is_none_is_an_invalid_request(openai_model: OpenAiModel, url: str) -> None:
-    failure = await fail(openai_model, a_request(ModelChoice("openai-compatible", "small", base_url=url)))
-    assert failure.failure is FailureClass.INVALID_REQUEST
-
-
-async def test_silent_server_times_out(server: tuple[str, Seen]) -> None:
-    model = OpenAiModel(silence_seconds=0.2)
-    failure = await fail(model, a_request(fake_model(server, "silent")))
-    await model.close()
-    assert failure.failure is FailureClass.TIMEOUT
-    assert failure.usage is not None and failure.usage.estimated
-    assert len(server[1].bodies) == 1, "the adapter must not retry"
-
-
-# Models without tools.
-
-
-async def test_model_without_tools_gets_them_through_a_schema(
-    openai_model: OpenAiModel, server: tuple[str, Seen]
-) -> None:
-    """B33: a reply in a code fence is read."""
-    pieces: list[str] = []
-    said = await ask(openai_model, a_request(fake_model(server, "say", tools=False), offered=(LOOK,)), pieces)
-    vote = await ask(
-        openai_model, a_request(fake_model(server, "fenced-call", tools=False), offered=BALLOT, required=True)
-    )
-    assert (said.text, said.calls, "".join(pieces)) == ("Tea is fine.", (), "Tea is fine.")
-    assert (vote.text, vote.calls) == ("", (ReplyCall("agree", "{}"),))
-    free, ballot = (body["response_format"]["json_schema"]["schema"] for body in server[1].bodies)
-    assert [list(option["properties"]) for option in free["anyOf"]] == [["say"], ["look"]]
-    assert [list(option["properties"]) for option in ballot["anyOf"]] == [["agree"], ["disagree"]]
-    assert not {"tools", "tool_choice", "repeat_penalty"} & server[1].bodies[0].keys()
+async def test_url_that_is_none_is_an_invalid_request(remote: Subject) -> None:
+    for url in ("ftp://127.0.0.1/v1", "nonsense", "http://[::1/v1"):
+        failure = await remote.fail(a_request(remote.play("text", base_url=url)))
+        assert failure.failure is FailureClass.INVALID_REQUEST
+    assert "baseUrl" in (await remote.fail(a_request(remote.play("text", base_url=None)))).message

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID, uuid4
@@ -34,8 +35,10 @@ from folkmoot.domain.model_calls import (
     Sampling,
     SystemText,
 )
+from folkmoot.llm.function_names import safe_function_name
 from folkmoot.llm.headings import headed, safe_name, without_headings
-from folkmoot.llm.rendering import NUDGE, OPENING, Renderer, replay_of
+from folkmoot.llm.rendering import NUDGE, OPENING, Renderer
+from folkmoot.llm.replays import replay_of
 
 ONE, TWO = UUID(int=1), UUID(int=2)
 MODEL = ModelChoice("openai-compatible", "small", base_url="http://127.0.0.1/v1")
@@ -81,7 +84,7 @@ def shown(messages: Sequence[ModelMessage]) -> list[tuple[str, str]]:
 
 
 def rendered(view: Sequence[Entry], **changes: Any) -> list[tuple[str, str]]:
-    return shown(Renderer().messages(a_request(view, **changes)))
+    return shown(Renderer().render(a_request(view, **changes)).messages)
 
 
 def test_each_entry_takes_its_role() -> None:
@@ -128,7 +131,7 @@ def test_calls_of_one_reply_are_one_message_followed_by_their_results() -> None:
         OwnCall("c3", "look", "{}", "third", False, TWO),
         OtherText("Ben", "And?"),
     ]
-    messages = Renderer().messages(a_request(view))
+    messages = Renderer().render(a_request(view)).messages
     assert shown(messages) == [
         ("user", "[Orchestrator]:\nThe task."),
         ("assistant", "Let me look."),
@@ -162,7 +165,9 @@ def test_call_without_a_known_reply_stands_alone() -> None:
 
 
 def test_failed_call_is_marked_as_failed() -> None:
-    messages = Renderer().messages(a_request([OtherText(None, "Go."), OwnCall("c1", "look", "{}", "no", True, ONE)]))
+    messages = (
+        Renderer().render(a_request([OtherText(None, "Go."), OwnCall("c1", "look", "{}", "no", True, ONE)])).messages
+    )
     result = messages[-1].parts[0]
     assert isinstance(result, ToolReturnPart) and result.outcome == "failed"
 
@@ -181,14 +186,15 @@ def test_unreadable_arguments_are_sent_back_as_an_object(arguments: str) -> None
 def test_name_of_a_call_is_made_fit_for_providers() -> None:
     """B40: names are made safe, for the call and its result alike."""
     view: list[Entry] = [OtherText(None, "Go."), OwnCall("c1", "my.tool/ö" + "x" * 80, "{}", "no", True, ONE)]
-    messages = Renderer().messages(a_request(view))
+    messages = Renderer().render(a_request(view)).messages
     names = {
         part.tool_name
         for message in messages
         for part in message.parts
         if isinstance(part, ToolCallPart | ToolReturnPart)
     }
-    assert names == {("my_tool__" + "x" * 80)[:64]}
+    (name,) = names
+    assert re.fullmatch(r"my_tool__x+_[0-9a-f]{10}", name) and len(name) <= 64
 
 
 @pytest.mark.parametrize(
@@ -275,7 +281,8 @@ def test_no_content_makes_a_heading(text: str) -> None:
 
 def a_replay(model: ModelChoice) -> Any:
     return replay_of(
-        model, [ThinkingPart("Hmm.", id="reasoning_content", provider_name=model.provider), TextPart("Tea.")]
+        a_request([], model=model),
+        [ThinkingPart("Hmm.", id="reasoning_content", provider_name=model.provider), TextPart("Tea.")],
     )
 
 
@@ -307,7 +314,7 @@ def test_reasoning_goes_to_no_other_provider_or_model(maker: ModelChoice) -> Non
 
 
 def test_reply_without_reasoning_leaves_nothing_to_replay() -> None:
-    assert replay_of(MODEL, [TextPart("Tea.")]) is None
+    assert replay_of(a_request([]), [TextPart("Tea.")]) is None
 
 
 # What is kept changes nothing.
@@ -341,13 +348,13 @@ def test_rendering_piece_by_piece_gives_the_same_as_at_once(
     renderer = Renderer()
     for length in lengths:
         request = a_request(view, view_length=min(length, len(view)), instruction=instruction)
-        assert shown(renderer.messages(request)) == shown(Renderer().messages(request))
+        assert shown(renderer.render(request).messages) == shown(Renderer().render(request).messages)
 
 
 @given(st.lists(ENTRIES, max_size=12), st.sampled_from([None, "Vote."]))
 def test_every_view_becomes_an_order_that_providers_accept(view: list[Entry], instruction: str | None) -> None:
     """B20, B40: one system message first, roles alternate, each call is followed by its result, others speak first and last."""
-    messages = Renderer().messages(a_request(view, instruction=instruction))
+    messages = Renderer().render(a_request(view, instruction=instruction)).messages
     kinds = [type(message) is ModelResponse for message in messages]
     assert kinds[0] is False and kinds[-1] is False
     assert all(one != other for one, other in itertools.pairwise(kinds))
@@ -367,9 +374,19 @@ def test_rendering_a_grown_view_costs_what_is_new() -> None:
     view: list[Entry] = [OtherText(None, "Go.")]
     view += [entry for n in range(100) for entry in (OwnText(f"{n}", uuid4()), OtherText("Ben", f"{n}"))]
     renderer = Renderer()
-    before = renderer.messages(a_request(view))
+    before = renderer.render(a_request(view)).messages
     view += [OwnText("More.", uuid4()), OtherText("Cid", "And more.")]
-    after = renderer.messages(a_request(view))
+    after = renderer.render(a_request(view)).messages
     # The last exchange could still have grown, so it was made anew.
     assert all(one is other for one, other in zip(before[:-2], after, strict=False))
     assert shown(after)[-2:] == [("assistant", "More."), ("user", "[Cid]:\nAnd more.")]
+
+
+# Names of functions.
+
+
+@given(st.text(max_size=80), st.text(max_size=80))
+def test_two_functions_are_never_alike(one: str, other: str) -> None:
+    """B40: names stay unique when they are made safe, and each provider takes them."""
+    assert (safe_function_name(one) == safe_function_name(other)) is (one == other)
+    assert re.fullmatch(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}", safe_function_name(one))

@@ -166,7 +166,7 @@ def _cut(view: View, room: Room, guessed: int, settings: ContextSettings) -> Cut
         end = max(end, _end(view, loose, kept=kept, most=view.unseen_calls))
     # The summariser is shown what is pinned, too.
     part = max(room.part - pinned, room.summary)
-    end = _within(view, loose, end, part)
+    end = _within(view, loose, end, least=room.summary, part=part)
     covered = sum(loose[:end])
     if covered <= room.summary:
         return None
@@ -194,15 +194,15 @@ def _end(view: View, loose: list[int], *, kept: int, most: int) -> int:
     return end
 
 
-def _within(view: View, loose: list[int], end: int, part: int) -> int:
-    """The largest place up to `end` before which there are at most `part` tokens; the first one, if even that has more."""
-    best, first, total = 0, 0, 0
+def _within(view: View, loose: list[int], end: int, *, least: int, part: int) -> int:
+    """The largest place up to `end` before which there are at most `part` tokens, and more than `least`; the first one with more than
+    that, if it has more than `part`; 0: there is none."""
+    best, total = 0, 0
     for index in range(1, end + 1):
         total += loose[index - 1]
-        if not total or not view.is_whole_before(index):
+        if total <= least or not view.is_whole_before(index):
             continue
-        first = first or index
-        if total > part:
+        if best and total > part:
             break
         best = index
-    return best or min(first, end)
+    return best

@@ -10,6 +10,7 @@ import json
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from folkmoot.domain import items
@@ -173,6 +174,29 @@ class View:
         self.notes.append(note)
         self.tokens += size
 
+    # looking ahead
+
+    def standing(self) -> tuple[Any, ...]:
+        """Where the view stands, to come `back` to. What is cut meanwhile does not come back."""
+        return (
+            len(self.entries), list(self.held), self.tokens, self.seen, self.is_settling, len(self._rounds), self._last_reply, self._holds,
+            list(self._calls), dict(self._results), self._question,
+        )  # fmt: skip
+
+    def back(self, standing: tuple[Any, ...]) -> None:
+        (
+            length, self.held, self.tokens, self.seen, self.is_settling, rounds, self._last_reply, self._holds, self._calls, self._results,
+            self._question,
+        ) = standing  # fmt: skip
+        for grown, upto in (
+            (self.entries, length),
+            (self.sizes, length),
+            (self.entered, length),
+            (self.notes, length),
+            (self._rounds, rounds),
+        ):
+            del grown[upto:]
+
     # cutting
 
     @property
@@ -185,8 +209,10 @@ class View:
         return self.seen if has_results else len(self.entries)
 
     def round_upto(self, kept: int) -> int:
-        """The sequence up to which results are older than the `kept` newest rounds of calls; 0: none is."""
-        return self._rounds[-kept - 1] if len(self._rounds) > kept else 0
+        """The sequence up to which results are older than the `kept` newest rounds of calls, and were seen; 0: none is."""
+        if len(self._rounds) <= kept or not self.seen:
+            return 0
+        return min(self._rounds[-kept - 1], self.entered[self.seen - 1])
 
     def is_whole_before(self, index: int) -> bool:
         """Whether nothing is parted where the view is cut before this entry: no reply, and nothing that came in as one."""

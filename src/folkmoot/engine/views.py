@@ -8,7 +8,8 @@ never shown (B35), nor are floors, questions and warnings that are meant for som
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import assert_never
 
 from folkmoot.domain import items
@@ -32,6 +33,22 @@ class Views:
         self._gated = gated or {}
         self._keys = {name_key(name) for name in self.of}
         self._sealed: list[Item] = []
+
+    @contextmanager
+    def looking_ahead(self) -> Iterator[None]:
+        """Within the block items may be added that are only about to be written; afterwards all is as before. Nothing may be cut in it."""
+        sequence, sealed = self._position.sequence, list(self._sealed)
+        standing = [(view, view.standing()) for view in self.of.values()]
+        try:
+            yield
+        finally:
+            self._position.sequence, self._sealed = sequence, sealed
+            for view, before in standing:
+                view.back(before)
+
+    def pass_over(self) -> None:
+        """An item that nobody sees."""
+        self._position.sequence += 1
 
     def add(self, item: Item) -> None:
         self._position.sequence += 1

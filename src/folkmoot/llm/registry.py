@@ -79,7 +79,7 @@ class Models:
 
     def _make_openai(self) -> Model:
         # Both names share one adapter, and so one pool of connections.
-        made: Model = _adapter_module("openai").OpenAiModel()
+        made: Model = _adapter_module("openai").adapter(_adapter_module("pool").Pool())
         return self._adapters.setdefault("openai-compatible", self._adapters.setdefault("openai", made))
 
     def _make_local(self) -> Model:

@@ -5,22 +5,32 @@ Deliberately absent: prices, windows, and counting with a tokenizer (its data wo
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable
 
-from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
+from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart, UserPromptPart
+from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.usage import RequestUsage
 
 from folkmoot.domain.model_calls import Usage
 
-# UTF-8 bytes, not characters: a CJK character is about one token and three bytes, an English word's four letters one token.
-_BYTES_PER_TOKEN = 4
+# What tokenizers make one token of, roughly: a word of up to seven Latin letters, three digits, a few marks (JSON and code are full
+# of them), one character of a script that is written without spaces, a few letters of any other, a line's end with its indent.
+_TOKEN = re.compile(
+    r"[A-Za-z]{1,7}|[0-9]{1,3}|[!-/:-@\[-`{-~]{1,3}|[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U0001f000-\U0003ffff]"
+    r"|[^\x00-\x7f\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U0001f000-\U0003ffff\s]{1,3}|\s*\n\s*|[ \t]{2,}"
+)
+_TOKENS_AROUND_A_MESSAGE = 4
+# Where a provider counts what it thought, by the names that the library gives it.
+_REASONING = ("reasoning_tokens", "thinking_tokens", "thoughts_tokens")
 
 
 def usage_of(counted: RequestUsage) -> Usage | None:
     """The provider's counts with every token in one kind only; null if it told nothing."""
     if not counted.input_tokens and not counted.output_tokens:
         return None
-    reasoning = min(counted.details.get("reasoning_tokens", 0), counted.output_tokens)
+    reasoning = min(max(counted.details.get(name, 0) for name in _REASONING), counted.output_tokens)
     fresh = counted.input_tokens - counted.cache_read_tokens - counted.cache_write_tokens
     return Usage(
         input=max(fresh, 0),
@@ -31,23 +41,27 @@ def usage_of(counted: RequestUsage) -> Usage | None:
     )
 
 
-def estimated_usage(sent: Iterable[ModelMessage], written: str) -> Usage:
-    """A guess for a call whose counts never came: `sent` went out, `written` is what came back of the reply."""
-    sent_bytes = sum(_bytes(text) for message in sent for text in _texts(message))
-    return Usage(input=_tokens(sent_bytes), output=_tokens(_bytes(written)), estimated=True)
+def estimated_usage(sent: Iterable[ModelMessage], parameters: ModelRequestParameters, written: str) -> Usage:
+    """A guess for a call whose counts never came: `sent` went out with the functions of `parameters`; `written` is what came back of the
+    reply."""
+    prompt = sum(_TOKENS_AROUND_A_MESSAGE + sum(tokens_in(text) for text in _texts(message)) for message in sent)
+    for tool in parameters.function_tools:
+        prompt += (
+            tokens_in(tool.name) + tokens_in(tool.description or "") + tokens_in(_as_json(tool.parameters_json_schema))
+        )
+    if parameters.output_object is not None:
+        prompt += tokens_in(_as_json(parameters.output_object.json_schema))
+    return Usage(input=prompt, output=tokens_in(written), estimated=True)
+
+
+def tokens_in(text: str) -> int:
+    """About how many tokens a text is, by no provider's tokenizer."""
+    return len(_TOKEN.findall(text))
 
 
 def written_text(response: ModelResponse) -> str:
     """All that a reply holds, as one text to be measured."""
     return "".join(_texts(response))
-
-
-def _tokens(size: int) -> int:
-    return -(-size // _BYTES_PER_TOKEN)
-
-
-def _bytes(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def _texts(message: ModelMessage) -> Iterable[str]:
@@ -59,3 +73,9 @@ def _texts(message: ModelMessage) -> Iterable[str]:
         content = getattr(part, "content", None)
         if isinstance(content, str):
             yield content
+        elif isinstance(part, UserPromptPart):
+            yield from (piece for piece in part.content if isinstance(piece, str))
+
+
+def _as_json(schema: object) -> str:
+    return json.dumps(schema, ensure_ascii=False, separators=(",", ":"))

@@ -133,27 +133,24 @@ class Drive:
 
     # deciding
 
-    def _facts(self, unread: Sequence[Item] = ()) -> Facts:
+    def _facts(self) -> Facts:
         now = datetime.fromtimestamp(self._clock.now_timestamp(), UTC)
         claimed = self._claimed
         return self._transcript.facts(
-            now,
-            work_deadline=claimed.work_deadline,
-            stopped_by=self._stopped_by,
-            ran_out=claimed.ran_out,
-            unread=unread,
+            now, work_deadline=claimed.work_deadline, stopped_by=self._stopped_by, ran_out=claimed.ran_out
         )
 
     def _decide(self, ahead: Protocol, firm: Firm) -> Plan:
         """What follows from a state. `ahead` is taken over and folded on. Nobody is waited for while something is under way."""
-        facts = self._facts(firm.items)
-        plan = planned(self._transcript.seating, ahead, facts, self._workshop.new_id)
-        if self._under_way:
-            plan.wait = None
-        self._plan_model_calls(plan, facts, firm)
+        facts, seating, new_id = self._facts(), self._transcript.seating, self._workshop.new_id
+        with self._transcript.ahead_with(firm.items) as on_item:
+            plan = planned(seating, ahead, facts, new_id, on_item=on_item)
+            if self._under_way:
+                plan.wait = None
+            self._plan_model_calls(plan, [*firm.items, *plan.items])
         return plan
 
-    def _plan_model_calls(self, plan: Plan, facts: Facts, firm: Firm) -> None:
+    def _plan_model_calls(self, plan: Plan, unread: Sequence[Item]) -> None:
         """A row for each model call that begins now; the time of the next one that has to wait."""
         for step in plan.steps:
             if not isinstance(step, AskModel) or step.key in self._under_way:
@@ -162,10 +159,7 @@ class Drive:
             if not_before > self._clock.now_timestamp():
                 plan.wake_at = min(plan.wake_at or not_before, not_before)
                 continue
-            prompt = facts.prompts.get(step.participant) or self._transcript.prompt_of(
-                step.participant, unread=firm.items
-            )
-            plan.begun.append(self._transcript.begun(step, self._workshop.new_id(), prompt))
+            plan.begun.append(self._transcript.begun(step, self._workshop.new_id(), unread=unread))
 
     # committing
 

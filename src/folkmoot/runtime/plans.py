@@ -5,6 +5,7 @@ Deliberately absent: committing and performing (`drive`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -43,8 +44,18 @@ class Firm:
     model_calls_voided: list[UUID] = field(default_factory=list)
 
 
-def planned(seating: Seating, ahead: Protocol, facts: Facts, new_id: NewId) -> Plan:
-    """Follows what is recorded without I/O to the steps that need some, to a wait, or to the end. `ahead` is folded on."""
+OnItem = Callable[[Item], None]
+
+
+def _unseen(_: Item) -> None:
+    """Nobody looks ahead."""
+
+
+def planned(seating: Seating, ahead: Protocol, facts: Facts, new_id: NewId, *, on_item: OnItem = _unseen) -> Plan:
+    """Follows what is recorded without I/O to the steps that need some, to a wait, or to the end. `ahead` is folded on.
+
+    `on_item` is told of each item that is decided on the way, before it is written.
+    """
     plan = Plan([], None, (), ahead)
     while True:
         steps = decide.next_steps(seating, ahead, facts, new_id)
@@ -58,6 +69,7 @@ def planned(seating: Seating, ahead: Protocol, facts: Facts, new_id: NewId) -> P
         plan.items += first.items
         for item in first.items:
             ahead.advance(seating, item)
+            on_item(item)
         if first.end is not None:
             plan.end = first.end
             return plan

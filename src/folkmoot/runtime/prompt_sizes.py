@@ -49,9 +49,9 @@ class PromptSizes:
         self._trim(name, prompted.trimmed_upto)
 
     def facts(
-        self, model_calls: Mapping[str, tuple[ModelCallFact, ...]], *, unread: Sequence[Item]
+        self, model_calls: Mapping[str, tuple[ModelCallFact, ...]], *, unread: Sequence[Item] = ()
     ) -> Mapping[str, PromptFact]:
-        """Where each participant's next prompt stands. `unread`: items that are to be committed, and are not in the views yet."""
+        """Where each participant's next prompt stands. `unread`: items that are not in the views yet, and are guessed roughly."""
         tokens = sum(estimates.item_tokens(item) for item in unread)
         return Prompts(
             self._seating, self._views, corrections=self._corrections, model_calls=model_calls, unread_tokens=tokens

@@ -6,7 +6,8 @@ decisions (`engine`) and commits (`drive`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
@@ -14,7 +15,6 @@ from uuid import UUID
 from folkmoot.domain import items
 from folkmoot.domain.approvals import final_call
 from folkmoot.domain.calls import CallFact, CallState
-from folkmoot.domain.contexts import PromptFact
 from folkmoot.domain.items import Item
 from folkmoot.domain.model_calls import (
     FailureClass,
@@ -120,12 +120,10 @@ class Transcript:
     # the facts beside the items
 
     def facts(
-        self, now: datetime, *, work_deadline: datetime | None, stopped_by: str | None, ran_out: RunStatus | None,
-        unread: Sequence[Item] = (),
-    ) -> Facts:  # fmt: skip
-        """`unread`: items that are to be committed, and are not in the views yet."""
+        self, now: datetime, *, work_deadline: datetime | None, stopped_by: str | None, ran_out: RunStatus | None
+    ) -> Facts:
         is_cut = self.protocol.is_opened and self.sizes.are_cut
-        prompts = self.sizes.facts(self._model_calls, unread=unread) if is_cut else {}
+        prompts = self.sizes.facts(self._model_calls) if is_cut else {}
         return Facts(now, work_deadline, stopped_by, self._model_calls, self._calls, self._decisions, ran_out, prompts)
 
     def note_failure(self, fact: ModelCallFact) -> None:
@@ -190,13 +188,24 @@ class Transcript:
         final = final_call(tool, body.arguments_json)
         return CallAsked(UUID(body.tool_call_id), item.model_call_id, body.function_name, version, final.hash)
 
-    def prompt_of(self, participant: str, *, unread: Sequence[Item]) -> PromptFact:
-        """Where a participant's next prompt stands."""
-        return self.sizes.facts(self._model_calls, unread=unread)[participant]
+    @contextmanager
+    def ahead_with(self, unread: Sequence[Item]) -> Iterator[Callable[[Item], None]]:
+        """Within the block the views hold what is about to be written, so that prompts are measured with it; more may be added.
 
-    def begun(self, step: AskModel, call_id: UUID, prompt: PromptFact) -> ModelCallBegun:
-        """The row of a model call that begins now."""
+        Where nothing is ever cut, nobody looks so closely.
+        """
+        if not self.sizes.are_cut:
+            yield lambda _: None
+            return
+        with self.views.looking_ahead():
+            for item in unread:
+                self.views.add(item)
+            yield self.views.add
+
+    def begun(self, step: AskModel, call_id: UUID, *, unread: Sequence[Item]) -> ModelCallBegun:
+        """The row of a model call that begins now. `unread`: items that are written with it."""
         model = self.seating.model_of(step.participant, step.purpose)
+        prompt = self.sizes.facts(self._model_calls, unread=() if self.sizes.are_cut else unread)[step.participant]
         self.sizes.note_begun(call_id, prompt.guessed)
         return ModelCallBegun(
             call_id, step.turn_id, step.key, step.participant, model.provider, model.model_name, step.purpose.value, prompt.guessed,

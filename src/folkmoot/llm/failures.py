@@ -7,12 +7,11 @@ its user part, and whatever a provider echoes of a key is masked. Deliberately a
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from urllib.parse import urlsplit, urlunsplit
 
 from pydantic_ai import exceptions as faults
 
 from folkmoot.domain.model_calls import FailureClass, ModelFailure
+from folkmoot.llm.place import Place
 from folkmoot.vault.masks import mask
 
 _LONGEST_QUOTE = 300
@@ -25,33 +24,18 @@ _TOO_LONG = (
     "input is too long",
     "too many tokens",
     "reduce the length",
+    "exceed context limit",
+    "exceeds the maximum number of tokens",
 )
-_FILTERED = ("content_filter", "content_policy_violation", "responsibleaipolicyviolation", "content management policy")
+_FILTERED = (
+    "content_filter",
+    "content_policy_violation",
+    "responsibleaipolicyviolation",
+    "content management policy",
+    "blocked by content filtering policy",
+)
+_QUOTA = ("specified api usage limits",)
 _UNSENT_PHASES = ("pool", "connect")
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a call went. `shown_key`: what a sentence calls the key; empty: no key was sent."""
-
-    model_name: str
-    url: str
-    key: str | None
-    shown_key: str
-    silence_seconds: float
-
-    @property
-    def shown_url(self) -> str:
-        parts = urlsplit(self.url)
-        return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
-
-
-def is_http_url(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
 
 
 def failure_of(error: Exception, place: Place) -> ModelFailure:
@@ -89,13 +73,18 @@ def _class_of(error: Exception) -> FailureClass:
         return FailureClass.CONTEXT_TOO_LONG
     if isinstance(error, faults.ModelRequestRejectedError) and any(words in text for words in _TOO_LONG):
         return FailureClass.CONTEXT_TOO_LONG
+    if isinstance(error, faults.ModelRequestRejectedError) and any(words in text for words in _QUOTA):
+        return FailureClass.QUOTA_EXHAUSTED
+    if isinstance(error, faults.ModelHTTPError) and error.status_code in _OF_STATUS:
+        return _OF_STATUS[error.status_code]
     for kind, failure in _CLASSES:
         if isinstance(error, kind):
             return failure
-    if isinstance(error, faults.ModelHTTPError):
-        return FailureClass.TIMEOUT if error.status_code == 408 else FailureClass.INVALID_REQUEST
-    return FailureClass.UNAVAILABLE
+    return FailureClass.INVALID_REQUEST if isinstance(error, faults.ModelHTTPError) else FailureClass.UNAVAILABLE
 
+
+# Statuses that mean one thing wherever they come from.
+_OF_STATUS = {408: FailureClass.TIMEOUT, 413: FailureClass.CONTEXT_TOO_LONG, 504: FailureClass.TIMEOUT}
 
 # The first that fits counts, so a subclass stands before its base.
 _CLASSES: tuple[tuple[type[Exception], FailureClass], ...] = (
@@ -123,7 +112,7 @@ def _sentence(failure: FailureClass, error: Exception, place: Place, said: str) 
                 return (
                     f"{at} asks for a key: name the environment variable that holds it in the model's apiKeyVariable."
                 )
-            return f"{at} refused {place.shown_key}: check that it is valid and may use this model."
+            return f"{at} refused the key from {place.shown_key}: check that it is valid and may use this model."
         case FailureClass.RATE_LIMITED:
             return f"{at} limits the rate of calls{said}."
         case FailureClass.QUOTA_EXHAUSTED:
@@ -135,6 +124,8 @@ def _sentence(failure: FailureClass, error: Exception, place: Place, said: str) 
         case FailureClass.CONTENT_FILTERED:
             return f"{at} refused the content{said}."
         case FailureClass.TIMEOUT:
+            if isinstance(error, faults.ModelHTTPError):
+                return f"{at} took too long{said}."
             return f"{at} sent nothing for {place.silence_seconds:g} s."
     if isinstance(error, faults.ModelNotFoundError):
         return f"{at} does not know this model or address: check modelName and baseUrl{said}."
@@ -144,7 +135,7 @@ def _sentence(failure: FailureClass, error: Exception, place: Place, said: str) 
         return f"{at} refused the request{said}."
     if isinstance(error, faults.ModelAPIError):
         return f"{at} failed{said}."
-    return f"{at} sent what is no chat reply ({type(error).__name__}): check that baseUrl speaks the OpenAI protocol."
+    return f"{at} sent what is no chat reply ({type(error).__name__}): check that baseUrl speaks the {place.protocol} protocol."
 
 
 def _quoted(error: Exception, place: Place) -> str:
@@ -162,7 +153,7 @@ def _text_of(error: Exception) -> str:
         inner = body.get("error")
         told = inner if isinstance(inner, dict) else body
         message = told.get("message") or told.get("detail") or (inner if isinstance(inner, str) else "")
-        code = told.get("code") or told.get("type") or ""
+        code = told.get("status") or told.get("code") or told.get("type") or ""
         return f"{message} ({code})" if code and message else str(message or code)
     status = f"status {error.status_code}" if isinstance(error, faults.ModelHTTPError) else ""
     return status or (str(error) if not isinstance(error, faults.ModelConnectionError) else "")

@@ -1,0 +1,54 @@
+"""Where a call goes: read from the request's access, checked before anything is sent, and shown without secrets.
+
+Deliberately absent: the choice of a key (the runtime makes it), and any connection.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import urlsplit, urlunsplit
+
+from folkmoot.domain.model_calls import FailureClass, ModelFailure, ModelRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """`model_name`: as this place calls the model. `shown_key`: what a sentence calls the key; empty: no key was sent."""
+
+    provider: str
+    protocol: str
+    model_name: str
+    url: str
+    key: str | None
+    shown_key: str
+    silence_seconds: float
+
+    @property
+    def shown_url(self) -> str:
+        parts = urlsplit(self.url)
+        return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def place_of(request: ModelRequest, *, protocol: str, silence_seconds: float) -> Place | ModelFailure:
+    """Where the call goes and with which key; a ModelFailure where its URL is missing or is none."""
+    name, access = request.model.model_name, request.access
+    if access is None or access.base_url is None:
+        return _invalid(f"Model '{name}' has no baseUrl: set the server's URL, ending in /v1.")
+    if not is_http_url(access.base_url):
+        return _invalid(f"The baseUrl of model '{name}' is no http or https URL: correct it.")
+    key = access.key.reveal() if access.key is not None else None
+    return Place(
+        request.model.provider, protocol, access.model_name, access.base_url, key, access.shown_key, silence_seconds
+    )
+
+
+def is_http_url(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
+def _invalid(message: str) -> ModelFailure:
+    return ModelFailure(FailureClass.INVALID_REQUEST, message)

@@ -1,0 +1,122 @@
+"""What the Gemini API's adapter does beside the conformance suite (test_models.py): signatures of thoughts, its words for failures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from uuid import UUID
+
+import httpx2
+import pytest
+import pytest_asyncio
+from fake_google import signature_of
+from fake_words import Answer
+from model_requests import KEY, LOOK, a_request
+from models_at_hand import Subject, subject_of
+from pydantic_ai.direct import model_request
+from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.models.google import GoogleModel
+from pydantic_ai.providers.google import GoogleProvider
+
+from folkmoot.domain.model_calls import (
+    Entry,
+    FailureClass,
+    OtherText,
+    OwnCall,
+    OwnText,
+    Replay,
+    Sampling,
+    SystemText,
+)
+from folkmoot.llm.google import GOOGLE
+from folkmoot.llm.google_client import ReadyContentClient
+from folkmoot.llm.sending import Sender
+
+ONE, TWO = UUID(int=1), UUID(int=2)
+
+
+@pytest_asyncio.fixture
+async def google() -> AsyncIterator[Subject]:
+    with subject_of("google") as made:
+        yield made
+        await made.close()
+
+
+@pytest.mark.parametrize("is_read", [True, False])
+async def test_signature_of_a_thought_goes_back_with_the_call_that_it_led_to(google: Subject, is_read: bool) -> None:
+    """B41: of several calls the first has it; a call that another model made goes with the stand-in that is accepted for it."""
+    google.is_read = is_read
+    calls = (("look", '{"city":"Oslo"}'), ("look", '{"city":"Rome"}'))
+    google.seen.answer = lambda asked: Answer("Let me look.", calls, thinking="Hmm.", finish="calls")
+    maker = google.play("gemini-3-pro")
+    reply = await google.ask(a_request(maker, offered=(LOOK,)))
+    replay = Replay(maker.provider, maker.model_name, json.loads(json.dumps(reply.replay)))
+    view: list[Entry] = [OtherText(None, "Go."), OwnText(reply.text, ONE)]
+    view += [OwnCall(f"c{n}", "look", arguments, "rain", False, ONE) for n, (_, arguments) in enumerate(calls)]
+    view += [OtherText("Ben", "And?"), OwnCall("c9", "look", "{}", "sun", False, TWO)]
+    await google.ask(a_request(maker, view=view, replays={ONE: replay}, offered=(LOOK,)))
+    assert google.seen.refused == []
+    parts = [part for content in google.seen.bodies[-1]["contents"] for part in content["parts"]]
+    signed = [part.get("thoughtSignature") for part in parts if "functionCall" in part]
+    assert signed[:2] == [signature_of("gemini-3-pro"), None]
+    assert signed[2] not in (None, signature_of("gemini-3-pro"))
+
+
+async def test_signature_of_a_text_goes_back_with_it(google: Subject) -> None:
+    maker = google.play("thinking")
+    reply = await google.ask(a_request(maker))
+    replay = Replay(maker.provider, maker.model_name, json.loads(json.dumps(reply.replay)))
+    await google.ask(a_request(maker, view=[OtherText(None, "Go."), OwnText(reply.text, ONE)], replays={ONE: replay}))
+    parts = google.seen.bodies[-1]["contents"][1]["parts"]
+    assert [part.get("thoughtSignature") for part in parts if not part.get("thought")] == [signature_of("thinking")]
+
+
+@pytest.mark.parametrize(
+    "play, kind",
+    [
+        ("RateLimited-bare", FailureClass.RATE_LIMITED),
+        ("Authentication-401", FailureClass.AUTHENTICATION),
+        ("deadline", FailureClass.TIMEOUT),
+    ],
+)
+async def test_other_words_for_the_same_failure(google: Subject, play: str, kind: FailureClass) -> None:
+    assert (await google.fail(a_request(google.play(play)))).failure is kind
+
+
+async def test_call_that_the_provider_could_not_read_is_an_empty_reply(google: Subject) -> None:
+    """B24, B43: nothing of it is called, and the engine asks again."""
+    reply = await google.ask(a_request(google.play("broken"), offered=(LOOK,)))
+    assert (reply.text, reply.calls) == ("", ())
+
+
+async def test_lean_client_sends_what_the_sdk_would_send(google: Subject) -> None:
+    """But for what is empty or a default of the SDK's."""
+    view = [
+        SystemText("S"),
+        OtherText(None, "Go."),
+        OwnCall("c1", "look", "{}", "x", False, None),
+        OtherText("Ben", "ü"),
+    ]
+    choice = google.play("InvalidRequest")
+    request = a_request(choice, view=view, offered=(LOOK,), required=True, sampling=Sampling(0.1, 0.5, 3, 50))
+    sent, url = Sender(GOOGLE).sending(request), choice.base_url or ""
+    async with httpx2.AsyncClient(timeout=9) as http:
+        for provider in (
+            GoogleProvider(api_key=KEY, base_url=url, http_client=http),
+            GoogleProvider(client=ReadyContentClient(url=url, key=KEY, http=http)),
+        ):
+            with pytest.raises(ModelHTTPError, match="400"):
+                await model_request(
+                    GoogleModel("InvalidRequest", provider=provider),
+                    sent.messages,
+                    model_settings=sent.settings,
+                    model_request_parameters=sent.parameters,
+                )
+    plain, lean = google.seen.bodies
+    for tool in plain["tools"]:
+        for made in tool["functionDeclarations"]:
+            # The SDK leaves this one name as Python has it; the server takes both.
+            made["parametersJsonSchema"] = made.pop("parameters_json_schema")
+    assert lean == plain
+    assert google.seen.paths[0] == google.seen.paths[1]
+    assert google.seen.headers[1]["x-goog-api-key"] == KEY
