@@ -176,7 +176,7 @@ def test_a_refused_key_fails_the_run_and_is_named_and_not_shown(shell: Shell) ->
         assert seen.bodies == []
         done = shell.run("run", file, *TOPIC, env={**key, "FOLKMOOT_ALLOW_KEYS": f"OPENAI_API_KEY={url}"})
     assert_refused(
-        done, 1, f"{url} (model 'Authentication') refused the key in the environment variable OPENAI_API_KEY"
+        done, 1, f"{url} (model 'Authentication') refused the key from the environment variable OPENAI_API_KEY"
     )
     assert done.err.splitlines()[-1].startswith("Failed: ") and "secret" not in done.err
     assert len(seen.bodies) == 1 and seen.headers[0]["authorization"] == "Bearer sk-right-and-secret"

@@ -158,7 +158,7 @@ async def _noted(
             )  # fmt: skip
         if not is_ours:
             raise LeaseLost(f"Another claim of run {claim.run_id} exists; no model is called under this one.")
-    shown = key.shown if secret is not None else ""
+    shown = key.shown.removeprefix("the key in ") if secret is not None else ""
     access = Access(key.model_name, key.base_url, secret, shown, key.credential_id, key.is_own_license)
     return Opened(access, key)
 
