@@ -17,9 +17,11 @@ from bench.ground import open_ground
 from bench.latency import latency
 from bench.length import long_conversation
 from bench.lists import lists
+from bench.model_calls import model_calls
 from bench.peer_runs import fake_model
 from bench.people import people
 from bench.raw_limits import raw_limits
+from bench.small_window import small_window
 from bench.speed import many_conversations, many_over_http, one_conversation
 from bench.takeover import takeover
 from bench.waiting import waiting_runs
@@ -28,9 +30,9 @@ _HERE = Path(__file__).parent
 _REPEATS = 5
 PARTS: dict[str, Part] = {
     "limits": raw_limits, "a": one_conversation, "b": long_conversation, "c": many_conversations, "ch": many_over_http,
-    "d": waiting_runs, "e": latency, "f": takeover, "g": footprint, "h": lists, "i": people,
+    "d": waiting_runs, "e": latency, "f": takeover, "g": footprint, "h": lists, "i": people, "m": model_calls, "w": small_window,
 }  # fmt: skip
-_ALSO = {"lists": "h", "people": "i"}
+_ALSO = {"lists": "h", "people": "i", "models": "m"}
 
 
 def _arguments() -> argparse.Namespace:

@@ -9,6 +9,7 @@ from bench.approvals import BESIDE, MCP, OVER_HTTP
 from bench.course import MORE_PEERS, PEERS
 from bench.figures import OURS, Figures, shown
 from bench.length import OBSERVED
+from bench.model_calls import PROVIDERS
 from bench.people import BEGINS, INBOX, PAUSED
 from bench.speed import LONG
 from bench.takeover import BOUND_SECONDS
@@ -116,4 +117,13 @@ GOALS = (
         2000,
     ),
     Goal("approved calls lost or made twice", _misdone, 0),
+    *(Goal(f"a model call of 45 messages to {name}, CPU ms", _median("m", name, "ours_ms"), 3) for name in PROVIDERS),
+    *(
+        Goal(
+            f"{name}: a turn at 3,000 in a small window over one after the first summary",
+            _median("w", name, "growth"),
+            1.2,
+        )
+        for name in PROVIDERS
+    ),
 )

@@ -33,6 +33,8 @@ TITLES = {
     "g": "g. Import, start, size",
     "h": "h. Lists of runs (B63)",
     "i": "i. 5,000 runs that wait for people, and 1,000 approvals at once",
+    "m": "m. CPU of a model call of 45 messages and 2 functions",
+    "w": "w. 3,000 turns in a window of 8,000 tokens",
 }
 
 
@@ -195,6 +197,27 @@ def _people(figures: Figures, part: str) -> str:
     return "\n\n".join(_by_subject(figures, part, head, names, only=subjects) for head, names, subjects in tables)
 
 
+def _model_calls(figures: Figures, part: str) -> str:
+    head = ["CPU ms a call", "ours", "ours, read along with", "bare SDK", "bare httpx2", "ours, µs a message more"]
+    return _by_subject(figures, part, head, ("ours_ms", "ours_streamed_ms", "sdk_ms", "httpx2_ms", "us_per_message"))
+
+
+def _small_window(figures: Figures, part: str) -> str:
+    head = ["", "turns", "summaries", "refused as too long", "CPU ms a turn, early", "late", "late over early", "ms a turn, early", "late", "late over early"]  # fmt: skip
+    columns = (
+        "done",
+        "summaries",
+        "refused",
+        "cpu_ms_early",
+        "cpu_ms_late",
+        "cpu_growth",
+        "ms_early",
+        "ms_late",
+        "growth",
+    )
+    return _by_subject(figures, part, head, columns)
+
+
 def _limits(figures: Figures, part: str) -> str:
     return _by_subject(
         figures, part, ["", "per second", "CPU ms each", "machine CPU ms each"], ("per_s", "cpu_ms", "machine_cpu_ms")
@@ -227,5 +250,5 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 _TABLES: dict[str, Callable[[Figures, str], str]] = {
     "limits": _limits, "a": _speed, "b": _length, "c": _speed, "ch": _speed, "d": _waiting, "e": _latency, "f": _takeover,
-    "g": _footprint, "h": _lists, "i": _people,
+    "g": _footprint, "h": _lists, "i": _people, "m": _model_calls, "w": _small_window,
 }  # fmt: skip

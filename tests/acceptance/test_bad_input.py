@@ -8,8 +8,6 @@ from __future__ import annotations
 import re
 import signal
 import socket
-from collections.abc import Iterator
-from pathlib import Path
 
 import panels
 import pytest
@@ -22,13 +20,6 @@ from folkmoot.services import definitions
 from folkmoot.store.database import Database
 
 TOPIC = ("-i", "topic=tea")
-
-
-@pytest.fixture
-def shell(database_dsn: str, tmp_path: Path) -> Iterator[Shell]:
-    made = Shell(tmp_path, database_dsn)
-    yield made
-    made.close()
 
 
 def assert_refused(done: Done, code: int, *sentences: str) -> None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import io
 import json
-import logging
 import secrets
 import signal
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ import panels
 import pytest
 from api_at_hand import NAMESPACE, RUNS, put, whole_stream
 from crews import until
+from logs_at_hand import all_logs
 from operations_at_hand import AT_ONCE, House, house
 from panels import Started
 from processes import HERE, SHOP, Hands, hands
@@ -30,7 +29,6 @@ from folkmoot.domain import items
 from folkmoot.services import exporting, keys
 from folkmoot.store.database import Database
 from folkmoot.vault.keys import write_key
-from folkmoot.vault.masks import MaskingFormatter
 from folkmoot.vault.texts import MASK
 
 LONG = 60.0
@@ -209,23 +207,6 @@ class Scene:
         ]
 
 
-@contextmanager
-def logged() -> Iterator[io.StringIO]:
-    """All that this process logs, as an installation writes it."""
-    out = io.StringIO()
-    handler = logging.StreamHandler(out)
-    handler.setFormatter(MaskingFormatter("%(name)s %(levelname)s %(message)s"))
-    root = logging.getLogger()
-    level = root.level
-    root.addHandler(handler)
-    root.setLevel(logging.DEBUG)
-    try:
-        yield out
-    finally:
-        root.removeHandler(handler)
-        root.setLevel(level)
-
-
 @asynccontextmanager
 async def staged(database: Database, folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Scene, str]]:
     """The scene, and the id of the secret that runs choose."""
@@ -328,7 +309,7 @@ async def test_no_secret_of_any_kind_is_kept_shown_asked_or_logged(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """F44, B52: after success, failure, timeout, 401 and kill -9, plain and encoded."""
-    with logged() as log:
+    with all_logs() as log:
         async with staged(database, tmp_path, monkeypatch) as (scene, chosen):
             talk, refused, crash = [await scene.start(name, chosen) for name in ("talk", "denied", "crash")]
             worker = await hired(scene)

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +23,6 @@ from folkmoot.store.database import Database, migrations
 TOPIC = ("-i", "topic=tea")
 ID = r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"
 KEY = r"fm_[A-Za-z0-9_-]{43}"
-
-
-@pytest.fixture
-def shell(database_dsn: str, tmp_path: Path) -> Iterator[Shell]:
-    made = Shell(tmp_path, database_dsn)
-    yield made
-    made.close()
 
 
 def objects(text: str) -> list[Any]:

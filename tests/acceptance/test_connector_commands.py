@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from connectors_at_hand import SHOP
 from shell import Shell
 
@@ -36,13 +34,6 @@ namespace: team
 name: old
 version: {model: small}
 """
-
-
-@pytest.fixture
-def shell(database_dsn: str, tmp_path: Path) -> Iterator[Shell]:
-    made = Shell(tmp_path, database_dsn)
-    yield made
-    made.close()
 
 
 def test_files_with_a_connector_are_applied_pruned_and_exported_again(shell: Shell, tmp_path: Path) -> None:

@@ -142,8 +142,15 @@ async def test_control_repeated_call_is_noticed_when_begun_marks_are_not_believe
 
     monkeypatch.setattr(Transcript, "_fact_of", never_begun)
     started = await panels.start(crew.database, new_id, panel(new_id))
-    found = await survives(crew, new_id, started, fault="after_call:exit:3")
-    assert any("of pay was made 2 times" in fault for fault in found)
+    crew.gate("pay").touch()
+    surviving = asyncio.create_task(survives(crew, new_id, started, fault="after_call:exit:3"))
+
+    async def are_others_written() -> bool:
+        return sum(bool(call["ended_at"]) for call in await panels.rows_of(crew.database, started, "call")) == 2
+
+    await until(are_others_written, seconds=60)
+    crew.gate("pay").unlink()  # it is the third that ends, and dies with its result
+    assert any("of pay was made 2 times" in fault for fault in await surviving)
 
 
 async def test_control_call_without_a_begun_mark_is_noticed(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,13 +13,6 @@ from folkmoot.llm.model_file import model_path
 from folkmoot.store.embedded import default_data_dir
 
 SCRIPT = f"scripted:{EXAMPLES / 'scripted-panel.script.yaml'}"
-
-
-@pytest.fixture
-def shell(database_dsn: str, tmp_path: Path) -> Iterator[Shell]:
-    made = Shell(tmp_path, database_dsn)
-    yield made
-    made.close()
 
 
 def test_the_scripted_panel_comes_to_its_answer(shell: Shell) -> None:

@@ -68,13 +68,6 @@ class Example:
         return process, told[told.index("approve") + 1]
 
 
-@pytest.fixture
-def shell(database_dsn: str, tmp_path: Path) -> Iterator[Shell]:
-    made = Shell(tmp_path, database_dsn)
-    yield made
-    made.close()
-
-
 def clone(shell: Shell, name: str, port: str = PORT) -> Example:
     """The repository's files that the example needs, as a fresh clone has them once `make setup` has been run."""
     home = shell.home

@@ -4,20 +4,10 @@ from __future__ import annotations
 
 import signal
 import subprocess
-from collections.abc import Iterator
-from pathlib import Path
 
-import pytest
 from shell import AGREED, SLOW, Shell, lines_until
 
 TOPIC = ("-i", "topic=tea")
-
-
-@pytest.fixture
-def shell(database_dsn: str, tmp_path: Path) -> Iterator[Shell]:
-    made = Shell(tmp_path, database_dsn)
-    yield made
-    made.close()
 
 
 def start_slow(shell: Shell) -> tuple[subprocess.Popen[str], str]:

@@ -5,11 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import pytest
 from shell import Shell, lines_until
 from waiting_at_hand import ask
 
@@ -53,13 +50,6 @@ rules:
     reply: {calls: [{name: propose_solution, arguments: {solution: "Milk it is."}}]}
   - reply: {text: "Tea, as ever."}
 """
-
-
-@pytest.fixture
-def shell(database_dsn: str, tmp_path: Path) -> Iterator[Shell]:
-    made = Shell(tmp_path, database_dsn)
-    yield made
-    made.close()
 
 
 def paying(shell: Shell) -> tuple[str, dict[str, str]]:

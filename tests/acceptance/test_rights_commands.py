@@ -4,21 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
-import pytest
 from shell import Shell
 
 KEYS = {"FOLKMOOT_SECRET_KEY": base64.b64encode(b"1" * 32).decode()}
 ROTATED = {"FOLKMOOT_SECRET_KEY": f"{base64.b64encode(b'2' * 32).decode()},{KEYS['FOLKMOOT_SECRET_KEY']}"}
-
-
-@pytest.fixture
-def shell(database_dsn: str, tmp_path: Path) -> Iterator[Shell]:
-    made = Shell(tmp_path, database_dsn)
-    yield made
-    made.close()
 
 
 def test_users_keys_and_the_log_of_what_was_done(shell: Shell) -> None:

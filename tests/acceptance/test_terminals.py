@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from shell import AGREED, SLOW, Shell
@@ -24,13 +22,6 @@ PATIENT = {"old": "maximumRounds: 2", "new": "maximumRounds: 500"}
 ACTING = r"\e[2J\x9b31mred\a \u202eoot"
 SHOWN = r"\u001b[2J\u009b31mred\u0007 \u202eoot"
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-
-
-@pytest.fixture
-def shell(database_dsn: str, tmp_path: Path) -> Iterator[Shell]:
-    made = Shell(tmp_path, database_dsn)
-    yield made
-    made.close()
 
 
 # messages

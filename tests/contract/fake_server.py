@@ -217,9 +217,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("provider", choices=("openai", "anthropic", "google"))
     parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--window", type=int, help="longer prompts, in tokens, are refused")
     asked = parser.parse_args()
     module = importlib.import_module(f"fake_{asked.provider}")
-    with serving(module.PROVIDER, Seen(keeps=1, answer=lambda _: Answer("x" * 1024)), port=asked.port) as url:
+    seen = Seen(keeps=1, answer=lambda _: Answer("x" * 1024), window_tokens=asked.window)
+    with serving(module.PROVIDER, seen, port=asked.port) as url:
         print(url, flush=True)
         # Whoever started it ends it by closing its input.
         sys.stdin.read()

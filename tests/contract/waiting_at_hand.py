@@ -97,3 +97,9 @@ async def row_of(database: Database, run_id: UUID | str) -> Any:
 async def fetch(database: Database, statement: str, *values: Any) -> list[Any]:
     async with database.reader() as reader:
         return list(await reader.connection.fetch(statement, *values))
+
+
+async def waits_for_a_lock(database: Database) -> bool:
+    """Whether somebody at this database waits for a row or a table that somebody else has locked."""
+    waiting = "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+    return bool(await fetch(database, waiting))

@@ -203,37 +203,35 @@ async def decide(database: Database, caller: Caller, run_id: UUID, call_id: UUID
 
 
 class TestRefusals:
-    @pytest.mark.parametrize(
-        ("path", "body", "pointer"),
-        [
-            ("votes/{id}", {}, "/agree"),
-            ("votes/{id}", {"agree": "yes"}, "/agree"),
-            ("votes/{id}", {"agree": None}, "/agree"),
-            ("votes/{id}", {"agree": False}, "/reason"),
-            ("votes/{id}", {"agree": False, "reason": " \n"}, "/reason"),
-            ("votes/{id}", {"agree": True, "reason": "Because."}, "/reason"),
-            ("votes/{id}", {"agree": False, "reason": "x" * 10_001}, "/reason"),
-            ("votes/{id}", {"agree": True, "abstain": True}, "/abstain"),
-            ("questions/{id}", {}, "/answer"),
-            ("questions/{id}", {"answer": ""}, "/answer"),
-            ("questions/{id}", {"answer": "  "}, "/answer"),
-            ("approvals/{id}", {}, "/decision"),
-            ("approvals/{id}", {"decision": "Approve"}, "/argumentsHash"),
-            ("approvals/{id}", {"decision": "approve", "argumentsHash": HASH}, "/decision"),
-            ("approvals/{id}", APPROVE | {"reason": "Fine."}, "/reason"),
-            ("approvals/{id}", REJECT | {"reason": " "}, "/reason"),
-        ],
-        ids=lambda value: str(value)[:60],
-    )  # fmt: skip
-    async def test_a_partial_or_unknown_answer_is_refused_and_nothing_is_recorded(
-        self, asked: Asked, path: str, body: Any, pointer: str
-    ) -> None:
+    PARTIAL: tuple[tuple[str, Any, str], ...] = (
+        ("votes/{id}", {}, "/agree"),
+        ("votes/{id}", {"agree": "yes"}, "/agree"),
+        ("votes/{id}", {"agree": None}, "/agree"),
+        ("votes/{id}", {"agree": False}, "/reason"),
+        ("votes/{id}", {"agree": False, "reason": " \n"}, "/reason"),
+        ("votes/{id}", {"agree": True, "reason": "Because."}, "/reason"),
+        ("votes/{id}", {"agree": False, "reason": "x" * 10_001}, "/reason"),
+        ("votes/{id}", {"agree": True, "abstain": True}, "/abstain"),
+        ("questions/{id}", {}, "/answer"),
+        ("questions/{id}", {"answer": ""}, "/answer"),
+        ("questions/{id}", {"answer": "  "}, "/answer"),
+        ("approvals/{id}", {}, "/decision"),
+        ("approvals/{id}", {"decision": "Approve"}, "/argumentsHash"),
+        ("approvals/{id}", {"decision": "approve", "argumentsHash": HASH}, "/decision"),
+        ("approvals/{id}", APPROVE | {"reason": "Fine."}, "/reason"),
+        ("approvals/{id}", REJECT | {"reason": " "}, "/reason"),
+    )
+
+    async def test_a_partial_or_unknown_answer_is_refused_and_nothing_is_recorded(self, asked: Asked) -> None:
         """B11: a 422, never a silent no."""
-        kind = {"votes": VOTE, "questions": QUESTION, "approvals": APPROVAL}[path.partition("/")[0]]
-        problem = problem_of(await asked.post(path.format(id=await asked.ask(kind)), body), 422, "bad_input")
-        assert [error["pointer"] for error in problem["errors"]][:1] == [pointer]
-        assert (await fetch(asked.database, "select outcome from pending"))[0]["outcome"] is None
-        assert await asked.items() == []
+        kinds = {"votes": VOTE, "questions": QUESTION, "approvals": APPROVAL}
+        for path, body, pointer in self.PARTIAL:
+            id_ = await asked.ask(kinds[path.partition("/")[0]])
+            problem = problem_of(await asked.post(path.format(id=id_), body), 422, "bad_input")
+            assert [error["pointer"] for error in problem["errors"]][:1] == [pointer], (path, body)
+            assert {row["outcome"] for row in await fetch(asked.database, "select outcome from pending")} == {None}
+            assert await asked.items() == [], (path, body)
+            await fetch(asked.database, "delete from pending returning pending_id")
 
     async def test_busy_and_waiting_for_an_approval_differ(self, asked: Asked) -> None:
         """B13, B04: and an id that never was is a 404 in both."""
@@ -333,6 +331,20 @@ def without_guards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pending, "_sql", aiosql.from_str(bare, "asyncpg", kwargs_only=True, mandatory_parameters=False))
 
 
+def have_them_meet(monkeypatch: pytest.MonkeyPatch, parties: int) -> asyncio.Barrier:
+    """So many have read what is asked before any of them answers it; where the run is locked, they would wait for ever."""
+    met = asyncio.Barrier(parties)
+    find = pending.find
+
+    async def found(*arguments: Any, **named: Any) -> Any:
+        entry = await find(*arguments, **named)
+        await met.wait()
+        return entry
+
+    monkeypatch.setattr(pending, "find", found)
+    return met
+
+
 async def outcome_of(work: Any) -> Any:
     """What came of an attempt: its value, or the error's class."""
     try:
@@ -368,17 +380,20 @@ class TestRaces:
     async def test_without_the_guards_more_than_one_counts(
         self, asked: Asked, second: Database, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The negative control of the test above."""
+        """The negative control of the test above: all four read before any decides."""
         without_guards(monkeypatch)
-        counted, woken = await self.decisions(asked, second, 20)
-        assert max(counted) > 1 and woken > 20
+        have_them_meet(monkeypatch, 4)
+        assert await self.decisions(asked, second, 3) == ([4] * 3, 12)
 
-    async def contest(self, asked: Asked, second: Database, rounds: int) -> None:
-        """Approve, reject, stop and expiry at once, so many rounds: one of them counts, and the audit log has every attempt."""
+    async def contest(self, asked: Asked, second: Database, rounds: int, *, seconds: float = 0.02) -> None:
+        """Approve, reject, stop and expiry at once, so many rounds: one of them counts, and the audit log has every attempt.
+
+        The expiry is within `seconds`, and looked for within 20 ms.
+        """
         database = asked.database
         caller = await keys.owner(database)
         for run_id in await copies(database, asked.run_id, rounds):
-            call = await ask(database, run_id, APPROVAL, expires_in=random.uniform(0.002, 0.02))
+            call = await ask(database, run_id, APPROVAL, expires_in=random.uniform(seconds / 10, seconds))
             await asyncio.gather(
                 self.expire(second, after=random.uniform(0, 0.02)),
                 outcome_of(decide(database, caller, run_id, call, approves=True)),
@@ -418,10 +433,18 @@ class TestRaces:
     async def test_without_the_guards_several_win(
         self, asked: Asked, second: Database, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The negative control of the test above: more than one counts, or they lock each other out."""
+        """The negative control of the test above: both decisions count, since both read before either decides or the run is stopped."""
         without_guards(monkeypatch)
+        met = have_them_meet(monkeypatch, 3)
+        request_stop = runs.request_stop
+
+        async def stopped(*arguments: Any, **named: Any) -> Any:
+            await met.wait()
+            return await request_stop(*arguments, **named)
+
+        monkeypatch.setattr(runs, "request_stop", stopped)
         with pytest.raises((AssertionError, asyncpg.DeadlockDetectedError)):
-            await self.contest(asked, second, 60)
+            await self.contest(asked, second, 1, seconds=1000)
 
     async def test_answers_to_several_things_at_once_leave_no_gap(self, asked: Asked, second: Database) -> None:
         """B17: the last answers at the same moment, and a message: sequences without a gap, and the run is ready."""

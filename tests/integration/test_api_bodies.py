@@ -7,7 +7,6 @@ import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import pytest
 import pytest_asyncio
 from api_at_hand import (
     NAMESPACE,
@@ -108,13 +107,11 @@ class TestHostileBodies:
         answer = await server.client.put(f"{PANEL}/start", content=endless(), headers=JSON)
         problem_of(answer, 413, "too_large")
 
-    @pytest.mark.parametrize(
-        "kind", [None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "nonsense"]
-    )
-    async def test_only_json_is_read(self, server: Served, kind: str | None) -> None:
-        headers = {"Content-Type": kind} if kind else {}
-        answer = await server.client.put(f"{PANEL}/start", content=b"{}", headers=headers)
-        problem_of(answer, 415, "unsupported_media_type")
+    async def test_only_json_is_read(self, server: Served) -> None:
+        for kind in (None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "nonsense"):
+            headers = {"Content-Type": kind} if kind else {}
+            answer = await server.client.put(f"{PANEL}/start", content=b"{}", headers=headers)
+            problem_of(answer, 415, "unsupported_media_type")
         for spelling in ("application/json; charset=utf-8", "Application/JSON", "application/merge-patch+json"):
             answer = await server.client.put(
                 f"{PANEL}/start", content=b"\xef\xbb\xbf{}", headers={"Content-Type": spelling}

@@ -9,16 +9,10 @@ from typing import Any
 
 import pytest_asyncio
 from api_at_hand import NAMESPACE, PANEL, RUNS, Served, problem_of, publish_panel, put, served, start_run
-from connectors_at_hand import READS, SHOP, Bench, bench_at_work
+from connectors_at_hand import READS, SHOP, Bench
 
 MCP = f"/namespaces/{NAMESPACE}/connectors/mcp"
 OPEN_API = f"/namespaces/{NAMESPACE}/connectors/open-api"
-
-
-@pytest_asyncio.fixture
-async def bench() -> AsyncIterator[Bench]:
-    async with bench_at_work() as found:
-        yield found
 
 
 @pytest_asyncio.fixture

@@ -197,15 +197,20 @@ async def test_stop_and_acceptance_at_the_same_moment_have_one_winner(
 
 
 async def two_kinds_of_writers(database: Database, appender: Appender, new_id: NewId) -> list[str]:
-    """50 messages of people and 50 outcomes of a worker at once: what is wrong with the conversation after it."""
+    """50 messages of people and 50 outcomes of a worker, the first of each in turn and the others at once: what is wrong after it."""
     started, claimed = await claimed_run(database, new_id)
 
-    async def work() -> None:
-        for n in range(50):
-            await appender.append(Append(claimed.claim, 0, [panels.said(new_id, f"{n}{x}") for x in "ab"], 2))
+    async def say(n: int) -> None:
+        await appender.append(Append(claimed.claim, 0, [panels.said(new_id, f"{n}{x}") for x in "ab"], 2))
 
+    async def work() -> None:
+        for n in range(1, 50):
+            await say(n)
+
+    await say(0)
+    await panels.post(database, started, new_id, "m0")
     results = await asyncio.gather(
-        work(), *(panels.post(database, started, new_id, f"m{n}") for n in range(50)), return_exceptions=True
+        work(), *(panels.post(database, started, new_id, f"m{n}") for n in range(1, 50)), return_exceptions=True
     )
     faults = [f"{type(r).__name__}" for r in results if isinstance(r, BaseException)]
     found = await sequences(database, started)
@@ -234,6 +239,7 @@ async def test_control_writers_collide_without_the_allocation_in_the_row(
     """
     statements: Any = aiosql.from_str(careless, "asyncpg", kwargs_only=True, mandatory_parameters=False)
     monkeypatch.setattr(conversations._sql, "append_message", statements.append_message)
+    # the worker's second outcome meets the first message, if no other two meet before
     assert await two_kinds_of_writers(database, appender, new_id) != []
 
 

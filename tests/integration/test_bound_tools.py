@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
 import pytest
 import pytest_asyncio
-from connectors_at_hand import SPACE, Bench, Keeper, bench_at_work, document
+from connectors_at_hand import SPACE, Bench, Keeper, document
 from definitions_at_hand import AGENT, MODEL, PANEL, SEARCH, other_tenant
 from definitions_at_hand import bench as machine
 
@@ -91,12 +90,6 @@ class Panel(Keeper):
         with pytest.raises(BadInput) as caught:
             await self.tools(*inputs)
         return [(fault.pointer, fault.message) for fault in caught.value.faults]
-
-
-@pytest_asyncio.fixture
-async def bench() -> AsyncIterator[Bench]:
-    async with bench_at_work() as found:
-        yield found
 
 
 @pytest_asyncio.fixture

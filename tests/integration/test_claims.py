@@ -15,7 +15,9 @@ import aiosql
 import panels
 import pytest
 import pytest_asyncio
+from crews import until
 from panels import Started
+from waiting_at_hand import waits_for_a_lock
 
 from folkmoot.domain import items
 from folkmoot.domain.run_status import FINAL, TRANSITIONS, WAITING, Move, RunStatus
@@ -84,7 +86,7 @@ async def rounds_of_claims(database: Database, appender: Appender, new_id: NewId
 
 async def test_many_workers_get_one_claim_each_round(database: Database, appender: Appender, new_id: NewId) -> None:
     """F12: one claim each, numbers strictly rising."""
-    assert await rounds_of_claims(database, appender, new_id, 150) == []
+    assert await rounds_of_claims(database, appender, new_id, 40) == []
 
 
 @pytest.mark.chaos
@@ -95,11 +97,31 @@ async def test_many_workers_get_one_claim_each_round_a_thousand_times(
     assert await rounds_of_claims(database, appender, new_id, 1000) == []
 
 
+async def claims_beside_one_another(database: Database, new_id: NewId) -> list[int]:
+    """How many runs, of one, each of two workers gets, where the second looks before the first one's claim is committed."""
+    await panels.start(database, new_id)
+    first, second = [await panels.register(database, new_id) for _ in range(2)]
+    async with database.writer() as writer:
+        taken = await runs.claim(writer, first, batch=1, suspects=False)
+        looking = asyncio.create_task(panels.claim(database, second))
+
+        async def is_passed() -> bool:
+            return looking.done() or await waits_for_a_lock(database)
+
+        await until(is_passed)
+    return [len(taken), len(await looking)]
+
+
+async def test_claim_takes_nothing_that_another_is_taking(database: Database, new_id: NewId) -> None:
+    """F12: nor does it wait for it."""
+    assert await claims_beside_one_another(database, new_id) == [1, 0]
+
+
 async def test_control_two_workers_get_the_same_run_without_skip_locked(
-    database: Database, appender: Appender, new_id: NewId, without: Any
+    database: Database, new_id: NewId, without: Any
 ) -> None:
     without(SKIP_LOCKED, "limit :batch")
-    assert await rounds_of_claims(database, appender, new_id, 150) != []
+    assert await claims_beside_one_another(database, new_id) == [1, 1]
 
 
 async def test_batches_of_many_workers_share_no_run(database: Database, new_id: NewId) -> None:

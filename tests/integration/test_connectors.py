@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 import copy
 import hashlib
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 from asyncpg import UniqueViolationError
-from connectors_at_hand import READS, SHOP, SPACE, Bench, Keeper, bench_at_work, document, reach_of
+from connectors_at_hand import READS, SHOP, SPACE, Bench, Keeper, document, reach_of
 from definitions_at_hand import other_tenant
 from mcp_at_hand import misbehaving
 from recording_server import Received, RecordingServer, reply, saying
@@ -37,12 +35,6 @@ MCP = DefinitionKind.MCP_CONNECTOR
 @pytest.fixture
 def keeper(database: Database, caller: Caller, new_id: NewId) -> Keeper:
     return Keeper(database, caller, new_id)
-
-
-@pytest_asyncio.fixture
-async def bench() -> AsyncIterator[Bench]:
-    async with bench_at_work() as found:
-        yield found
 
 
 async def count(database: Database, table: str) -> int:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from connectors_at_hand import SPACE, Bench, Keeper, bench_at_work, document
+from connectors_at_hand import SPACE, Bench, Keeper, document
 from definitions_at_hand import AGENT, MODEL, PANEL
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,12 +31,6 @@ from folkmoot.services.apply import Document
 from folkmoot.store.database import Database
 
 SHOP = "orders/list"
-
-
-@pytest_asyncio.fixture
-async def bench() -> AsyncIterator[Bench]:
-    async with bench_at_work() as found:
-        yield found
 
 
 @pytest_asyncio.fixture
@@ -75,7 +68,8 @@ async def keeper(database: Database, caller: Caller, new_id: NewId, bench: Bench
         human_settings=HumanSettings(ChatMode.OBSERVING),
         duration_auto_termination=timedelta(days=1, seconds=5, milliseconds=20),
         solution_schema='{ "type":"string" }',
-        context_settings={"mode": "None", "toolResultTrimmingMode": "Never", "maxToolCallLoops": 4},
+        context_settings={"mode": "None", "toolResultTrimmingMode": "Never", "maxToolCallLoops": 4, "compactionType": "DedicatedModel"},
+        compaction_model=Reference("small"),
         later={"swarm": {"interactions": [], "participants": ["Ann"], "maxDepth": 2, "maxConcurrent": None, "maxTotal": None}},
     )  # fmt: skip
     model = replace(

@@ -18,6 +18,7 @@ import pytest
 import pytest_asyncio
 from recording_server import Received, RecordingServer, reply
 
+from folkmoot.domain.calls import CallBounds
 from folkmoot.domain.operations import Discovered, Http, OpenApiDescriptor, OperationTarget, is_destructive
 from folkmoot.tools.addresses import Guard, guarded_client
 from folkmoot.tools.openapi import call, discover, read_document
@@ -101,7 +102,7 @@ async def test_operations_are_chosen_and_called_as_documented(
             assert isinstance(descriptor, OpenApiDescriptor) and is_destructive(descriptor) is changes
             target = OperationTarget(UUID(int=1), "github", UUID(int=2), 1, Http(github.url), descriptor)
             result = await call(
-                client, target, arguments, headers={"Authorization": f"Bearer {TOKEN}"}, limit_seconds=10, limit_bytes=1_000_000
+                client, target, arguments, headers={"Authorization": f"Bearer {TOKEN}"}, bounds=CallBounds(10, 1_000_000, "call-1")
             )  # fmt: skip
             received = github.received.pop()
             assert urlsplit(received.target).path == path and received.method == descriptor.method

@@ -7,6 +7,7 @@ import gzip
 import json
 import resource
 from collections.abc import AsyncIterator, Callable, Coroutine
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -15,7 +16,7 @@ import pytest
 import pytest_asyncio
 from recording_server import Answer, Received, RecordingServer, reply, saying
 
-from folkmoot.domain.calls import CallResult
+from folkmoot.domain.calls import CallBounds, CallResult
 from folkmoot.domain.operations import Http, OpenApiDescriptor, OperationTarget, Stdio
 from folkmoot.tools.addresses import Guard, guarded_client
 from folkmoot.tools.openapi import call, discover
@@ -59,14 +60,11 @@ async def made(server: RecordingServer) -> AsyncIterator[Call]:
         async def make(name: str, arguments: dict[str, Json] | None = None, **options: Any) -> CallResult:
             url = options.pop("url", f"{server.url}/v1")
             target = OperationTarget(ID, "pets", ID, 1, Http(url), OPERATIONS[name])
-            settings: dict[str, Any] = {
-                "headers": {"Authorization": f"Bearer {SECRET}"},
-                "limit_seconds": 5.0,
-                "limit_bytes": 100_000,
-                "idempotency_key": "call-1",
-                **options,
-            }
-            return await call(client, target, {"id": "7"} if arguments is None else arguments, **settings)
+            headers = options.pop("headers", {"Authorization": f"Bearer {SECRET}"})
+            bounds = replace(CallBounds(5.0, 100_000, "call-1"), **options)
+            return await call(
+                client, target, {"id": "7"} if arguments is None else arguments, headers=headers, bounds=bounds
+            )
 
         yield make
 
@@ -276,7 +274,7 @@ async def test_a_target_of_another_kind_and_arguments_that_do_not_fit_are_result
 ) -> None:
     async with guarded_client(Guard()) as client:
         target = OperationTarget(ID, "c", ID, 1, Stdio("ls"), OpenApiDescriptor("GET", "/", "", {}))
-        result = await call(client, target, {}, headers={}, limit_seconds=1, limit_bytes=1)
+        result = await call(client, target, {}, headers={}, bounds=CallBounds(1, 1, "call-1"))
     assert result.is_error and "none of a service over HTTP" in result.text
     for arguments in ({}, {"id": "7", "other": 1}):
         assert "The arguments do not fit." in (await made("read", arguments)).text

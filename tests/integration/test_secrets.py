@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import io
 import json
 import logging
 import secrets
 import stat
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -20,6 +19,7 @@ import pytest
 import pytest_asyncio
 from api_at_hand import NEW_ID, VAULT, Served, problem_of, served
 from definitions_at_hand import other_tenant
+from logs_at_hand import all_logs
 
 from folkmoot import settings
 from folkmoot.bootstrap.installation import read_key
@@ -32,7 +32,7 @@ from folkmoot.services import secrets as services
 from folkmoot.store import secrets as rows
 from folkmoot.store.database import Database, Reader, Writer
 from folkmoot.vault.keys import key_of, write_key
-from folkmoot.vault.masks import MaskingFormatter, mask
+from folkmoot.vault.masks import mask
 from folkmoot.vault.sealing import Vault
 from folkmoot.vault.texts import SecretText
 
@@ -278,23 +278,6 @@ class TestTheStart:
 async def server(database_dsn: str, tmp_path: Path) -> AsyncIterator[Served]:
     async with served(database_dsn, data_dir=tmp_path) as server:
         yield server
-
-
-@contextmanager
-def all_logs() -> Iterator[io.StringIO]:
-    """Whatever anybody logs in the block, down to the smallest, as the installation writes it."""
-    out = io.StringIO()
-    handler = logging.StreamHandler(out)
-    handler.setFormatter(MaskingFormatter("%(name)s %(levelname)s %(message)s"))
-    root = logging.getLogger()
-    level = root.level
-    root.addHandler(handler)
-    root.setLevel(logging.DEBUG)
-    try:
-        yield out
-    finally:
-        root.removeHandler(handler)
-        root.setLevel(level)
 
 
 class TestOverTheApi:

@@ -234,9 +234,7 @@ async def test_a_deleted_agent_starts_nothing_and_is_named(starter: Starter) -> 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("aiModelOverrides", [{"agentName": "Ann"}]),
         ("credentialStack", "main"),
-        ("durationWarningToAi", "00:01:00"),
         ("retentionLease", {}),
         ("allowPlatformFallback", True),
         ("parentProcessId", "0199aaaa-0000-7000-8000-000000000000"),
@@ -267,7 +265,6 @@ async def test_fields_of_later_parts_that_say_nothing_are_no_hindrance(starter: 
 @pytest.mark.parametrize(
     ("change", "name"),
     [
-        ({"duration_warning_to_ai": timedelta(seconds=9)}, "durationWarningToAi"),
         ({"later": {"credentialStack": "main"}}, "credentialStack"),
         ({"agents": (AgentBinding(Reference("optimist"), "Ann", later={"webAccess": {"search": True}}),)}, "webAccess"),
     ],

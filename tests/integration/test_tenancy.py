@@ -58,11 +58,11 @@ async def test_the_owner_acts_within_the_process(database: Database, new_id: New
     assert (owner.tenant_id, owner.user_id) == (bearer.tenant_id, bearer.user_id)
 
 
-@pytest.mark.parametrize("key", [None, "", "fm_", "nonsense", "fm_" + "a" * 43, "\x00", "\ud800", "é" * 5000])
-async def test_what_is_no_key_opens_nothing(database: Database, caller: Caller, key: str | None) -> None:
-    with pytest.raises(NotAllowed) as caught:
-        await keys.authenticate(database, key=key)
-    assert not key or key not in str(caught.value)
+async def test_what_is_no_key_opens_nothing(database: Database, caller: Caller) -> None:
+    for key in (None, "", "fm_", "nonsense", "fm_" + "a" * 43, "\x00", "\ud800", "é" * 5000):
+        with pytest.raises(NotAllowed) as caught:
+            await keys.authenticate(database, key=key)
+        assert not key or key not in str(caught.value)
 
 
 async def test_a_revoked_key_opens_nothing_and_says_so(database: Database, caller: Caller, new_id: NewId) -> None:

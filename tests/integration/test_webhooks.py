@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -14,13 +16,12 @@ from typing import Any
 from uuid import UUID
 
 import aiosql
-import asyncpg
 import pytest
 import pytest_asyncio
 from api_at_hand import NEW_ID, RUNS, Served, problem_of, publish_panel, served, start_run, stranger_key, working_beside
 from crews import until
 from standardwebhooks import Webhook, WebhookVerificationError
-from waiting_at_hand import ask, fetch, hash_of, row_of
+from waiting_at_hand import ask, fetch, hash_of, row_of, waits_for_a_lock
 
 from folkmoot.bootstrap.connections import Connections
 from folkmoot.domain.pending import PendingKind
@@ -31,7 +32,8 @@ from folkmoot.runtime.outbox import WAITS, Outbox
 from folkmoot.runtime.timekeeper import Timekeeper
 from folkmoot.services import webhooks as services
 from folkmoot.store import pending, runs, webhooks
-from folkmoot.store.database import Database
+from folkmoot.store.database import Writer
+from folkmoot.store.webhooks import DueMessage
 from folkmoot.vault.keys import key_of
 from folkmoot.vault.sealing import Vault
 
@@ -102,12 +104,20 @@ async def decide_one(server: Served) -> tuple[str, UUID]:
 
 
 @asynccontextmanager
-async def outbox(server: Served, *, allow: tuple[str, ...] = ("127.0.0.1",)) -> AsyncIterator[Outbox]:
-    """What sends, when it is told to."""
+async def outbox(
+    server: Served, *, allow: tuple[str, ...] = ("127.0.0.1",), after: asyncio.Event | None = None
+) -> AsyncIterator[Outbox]:
+    """What sends, when it is told to, and not before `after`."""
     installation = server.installation
     connections = Connections(allow, is_stdio_allowed=False)
+
+    async def post(url: str, body: bytes, headers: Mapping[str, str]) -> int:
+        if after is not None:
+            await after.wait()
+        return await connections.post(url, body, headers)
+
     try:
-        yield Outbox(installation.database, installation.vault, connections.post, chance=lambda: 0.5, poll_seconds=60)
+        yield Outbox(installation.database, installation.vault, post, chance=lambda: 0.5, poll_seconds=60)
     finally:
         await connections.close()
 
@@ -224,17 +234,19 @@ async def test_what_is_not_taken_is_sent_again_the_same_and_given_up_at_last(
         assert Webhook(made["secret"]).verify(body, headers)
 
 
-@pytest.mark.parametrize("status", [b"301 Moved", b"303 See Other", b"307 Temporary", b"308 Permanent"])
-async def test_a_redirect_is_not_followed(server: Served, receiver: Receiver, status: bytes) -> None:
+async def test_a_redirect_is_not_followed(server: Served, receiver: Receiver) -> None:
     """F46."""
     made = await hook(server, receiver.url)
-    await decide_one(server)
-    receiver.answers = [status + b"\r\nLocation: " + receiver.url.replace("told", "elsewhere").encode()]
+    away = b"\r\nLocation: " + receiver.url.replace("told", "elsewhere").encode()
     async with outbox(server) as sender:
-        await sender.send_due()
-    assert [path for path, _, _ in receiver.got] == ["/told"]
-    (message,) = await messages(server, made)
-    assert message["lastError"] == f"the endpoint answered {status[:3].decode()}"
+        for status in (b"301 Moved", b"303 See Other", b"307 Temporary", b"308 Permanent"):
+            await decide_one(server)
+            receiver.answers = [status + away]
+            await sender.send_due()
+            assert [path for path, _, _ in receiver.got] == ["/told"]
+            receiver.got.clear()
+            (message, *_) = await messages(server, made)
+            assert message["lastError"] == f"the endpoint answered {status[:3].decode()}"
 
 
 async def test_nothing_inside_is_reached_unless_allowed(server: Served, receiver: Receiver) -> None:
@@ -319,55 +331,71 @@ async def test_secrets_are_sealed_again_under_another_key(server: Served, receiv
         old.open(row["sealed_secret"], services.place_of(row["tenant_id"], row["webhook_id"]))
 
 
-@pytest.mark.parametrize(
-    ("body", "pointer"),
-    [
+async def test_what_is_no_endpoint_is_refused(server: Served) -> None:
+    cases: tuple[tuple[Any, str], ...] = (
         ({"url": "ftp://example.com", "kinds": BOTH}, "/url"),
         ({"url": "https://", "kinds": BOTH}, "/url"),
         ({"url": "https://u:p@example.com", "kinds": BOTH}, "/url"),
         ({"url": "https://example.com/\n", "kinds": BOTH}, "/url"),
         ({"url": "https://example.com", "kinds": []}, "/kinds"),
         ({"url": "https://example.com", "kinds": ["run.ended"]}, "/kinds/0"),
-    ],
-)  # fmt: skip
-async def test_what_is_no_endpoint_is_refused(server: Served, body: Any, pointer: str) -> None:
-    problem = problem_of(await server.client.post("/webhooks", json=body), 422, "bad_input")
-    assert [error["pointer"] for error in problem["errors"]][:1] == [pointer]
+    )
+    for body, pointer in cases:
+        problem = problem_of(await server.client.post("/webhooks", json=body), 422, "bad_input")
+        assert [error["pointer"] for error in problem["errors"]][:1] == [pointer], body
 
 
 class TestTwoSenders:
-    async def told(self, server: Served, receiver: Receiver) -> int:
-        """How often a receiver is called for twelve messages that two senders find at the same moment."""
-        await hook(server, receiver.url)
-        for _ in range(12):
-            await decide_one(server)
-        async with outbox(server) as one, outbox(server) as other:
-            work: list[Callable[[], Awaitable[int]]] = [one.send_due, other.send_due]
-            await asyncio.gather(*(send() for send in work))
-        return len(receiver.got)
+    async def told(self, server: Served, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+        """How often each of four messages is sent, where a second sender looks while the first one's claim is not committed yet.
 
-    async def test_each_message_is_sent_by_one(self, server: Served, receiver: Receiver) -> None:
-        assert await self.told(server, receiver) == 12
+        Nothing is sent before both have looked.
+        """
+        await hook(server, receiver.url)
+        for _ in range(4):
+            await decide_one(server)
+        database = server.installation.database
+        claim, numbers = webhooks.claim, itertools.count(1)
+        has_claimed, have_looked = asyncio.Event(), asyncio.Event()
+
+        async def is_passed() -> bool:
+            return have_looked.is_set() or await waits_for_a_lock(database)
+
+        async def look(writer: Writer, **named: Any) -> list[DueMessage]:
+            number = next(numbers)
+            if number == 2:
+                await has_claimed.wait()
+            due = await claim(writer, **named)
+            if number == 1:
+                has_claimed.set()
+                await until(is_passed)
+            if number == 2:
+                have_looked.set()
+            return due
+
+        monkeypatch.setattr(webhooks, "claim", look)
+        async with outbox(server, after=have_looked) as one, outbox(server, after=have_looked) as other:
+            await asyncio.gather(one.send_due(), other.send_due())
+        return list(Counter(headers["webhook-id"] for _, headers, _ in receiver.got).values())
+
+    async def test_each_message_is_sent_by_one(
+        self, server: Served, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert await self.told(server, receiver, monkeypatch) == [1] * 4
 
     async def test_without_the_claim_both_send(
         self, server: Served, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The negative control of the test above: messages are taken and not moved on."""
+        """The negative control of the test above: whoever finds messages taken waits, and takes them too."""
         text = files("folkmoot.store").joinpath("sql/webhooks.sql").read_text(encoding="utf-8")
         bare = text.replace(
             "for update of o skip locked)\nupdate outbox o set ready_at", ")\nupdate outbox o set ready_at"
-        ).replace(
-            "ready_at = t.now + make_interval(secs => :lease_seconds::float8)",
-            "ready_at = t.now + :lease_seconds::float8 * interval '0'",
         )
         assert bare != text
         monkeypatch.setattr(
             webhooks, "_sql", aiosql.from_str(bare, "asyncpg", kwargs_only=True, mandatory_parameters=False)
         )
-        # The sender that comes late may also find the row settled under its hands, which a constraint sees.
-        with suppress(asyncpg.CheckViolationError):
-            await self.told(server, receiver)
-            assert len(receiver.got) > 12
+        assert await self.told(server, receiver, monkeypatch) == [2] * 4
 
 
 async def test_an_endpoint_that_is_back_is_soon_told_of_what_waited(server: Served) -> None:
@@ -512,11 +540,3 @@ class TestDeletedMeanwhile:
             pending, "_sql", aiosql.from_str(bare, "asyncpg", kwargs_only=True, mandatory_parameters=False)
         )
         assert await self.status(server) == 500
-
-
-async def waits_for_a_lock(database: Database) -> bool:
-    return bool(
-        await fetch(
-            database, "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
-        )
-    )

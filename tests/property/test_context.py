@@ -6,13 +6,17 @@ The oracle is a view of the same items that is never cut. The control takes out 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 
 import pytest
 from engine_harness import Conversation, call, panel, reply, seat, tool
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from model_requests import a_request
+from models_at_hand import HTTP_PROVIDERS, Subject, subject_of
 
 from folkmoot.domain import items
 from folkmoot.domain.calls import CallResult
@@ -23,6 +27,7 @@ from folkmoot.domain.model_calls import (
     ModelChoice,
     ModelFailure,
     ModelReply,
+    ModelRequest,
     OtherText,
     OwnCall,
     OwnText,
@@ -209,6 +214,44 @@ def test_what_is_sent_fits_in_order_and_whole(
 ) -> None:
     """B21, B22: for any conversation and any settings."""
     live(context, window, script)
+
+
+@pytest.fixture(scope="module")
+def providers() -> Iterator[tuple[asyncio.AbstractEventLoop, list[Subject]]]:
+    loop = asyncio.new_event_loop()
+    with ExitStack() as stack:
+        made = [stack.enter_context(subject_of(name)) for name in HTTP_PROVIDERS if name != "openai"]
+        yield loop, made
+        for subject in made:
+            loop.run_until_complete(subject.close())
+    loop.close()
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@given(cuts, st.sampled_from([1500, 4000]), scripts)
+def test_what_is_sent_keeps_to_each_providers_protocol(
+    providers: tuple[asyncio.AbstractEventLoop, list[Subject]],
+    context: ContextSettings,
+    window: int,
+    script: list[tuple[tuple[str, str], str | None]],
+) -> None:
+    """B40: the servers check roles, their order, calls and results, names and the last word as the real ones do."""
+    loop, subjects = providers
+    run = conversation(context, window)
+    for move, summary in script:
+        if run.end is None:
+            play(run, move, summary, window=window)
+    for step in run.steps:
+        for subject in subjects if isinstance(step, AskModel) else ():
+            loop.run_until_complete(subject.outcome(asked_of(subject, run, step)))
+            assert not subject.seen.refused
+
+
+def asked_of(subject: Subject, run: Watched, step: AskModel) -> ModelRequest:
+    return a_request(
+        subject.play("text"), view=list(run.request(step)), offered=step.offered, required=step.required,
+        instruction=step.instruction, participant=step.participant,
+    )  # fmt: skip
 
 
 def test_control_without_the_guard_of_what_is_unseen(monkeypatch: pytest.MonkeyPatch) -> None:

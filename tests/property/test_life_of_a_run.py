@@ -26,7 +26,19 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from replies_at_random import ANSWERS, ANYTHING, CRASHES, FAILURES, FITTING, HABITS, NAMES, SETTINGS, WORDS, outcome_of
+from replies_at_random import (
+    ANSWERS,
+    ANYTHING,
+    CRASHES,
+    FAILURES,
+    FITTING,
+    HABITS,
+    NAMES,
+    PEOPLE,
+    SETTINGS,
+    WORDS,
+    outcome_of,
+)
 from run_model import TOOLS, Crash, Lost, Outcome, Worker
 from run_store import AT_WORK, BEGINNING, PendingRow, Store, answer_detail
 
@@ -46,7 +58,7 @@ from folkmoot.domain.model_calls import (
 from folkmoot.domain.pending import PERSON, Decision, PendingKind, PendingOutcome
 from folkmoot.domain.runs import Facts
 from folkmoot.engine import calls as tool_calls
-from folkmoot.engine import decide
+from folkmoot.engine import decide, time_limits
 from folkmoot.engine.protocol import folded
 from folkmoot.engine.seating import Seating
 from folkmoot.engine.step import AskModel, Record, RunCall
@@ -81,6 +93,7 @@ class LifeOfARun(RuleBasedStateMachine):
         schema=st.sampled_from([None, SCHEMA]),
         rule=st.sampled_from(Rule),
         deadline=st.sampled_from([None, None, DEADLINE]),
+        warned_after=st.sampled_from([None, 1, 2, 4]),
         habit=st.sampled_from(sorted(HABITS)),
         people=SETTINGS,
         is_willing=st.booleans(),
@@ -88,7 +101,7 @@ class LifeOfARun(RuleBasedStateMachine):
     )
     def start(
         self, seats: int, flags: tuple[bool, ...], rounds: int, silent: int | None, loops: int, schema: str | None, rule: Rule,
-        deadline: datetime | None, habit: str, people: HumanSettings | None, is_willing: bool, steps: int,
+        deadline: datetime | None, warned_after: int | None, habit: str, people: HumanSettings | None, is_willing: bool, steps: int,
     ) -> None:  # fmt: skip
         passing, voting, asking, proposing = flags
         self.seating = Seating(
@@ -97,7 +110,8 @@ class LifeOfARun(RuleBasedStateMachine):
                 is_no_action_allowed=passing, is_voting_allowed=voting, is_direct_questioning_allowed=asking,
                 is_solution_proposal_allowed=proposing, maximum_no_action_loops=silent, maximum_rounds=rounds,
                 solution_schema=schema, solution_rule=rule, vote_rule=rule, context=ContextSettings(max_tool_call_loops=loops),
-                human_settings=people,
+                human_settings=people, duration_auto_termination=DEADLINE - BEGINNING if deadline else None,
+                duration_warning_to_ai=timedelta(minutes=warned_after) if deadline and warned_after else None,
             )
         )  # fmt: skip
         self.store.deadline = deadline
@@ -189,7 +203,9 @@ class LifeOfARun(RuleBasedStateMachine):
         if self.is_fenced:  # the control must find the harm by what always holds, below
             assert self.store.written() == before
 
-    @rule(what=st.sampled_from([*["message"] * 3, *["nudge"] * 3, "a second", "a second", "minutes", "stop"]))
+    @rule(
+        what=st.sampled_from([*["message"] * 3, *["nudge"] * 3, "a second", "a second", "minutes", "a minute", "stop"])
+    )
     def something_happens(self, what: str) -> None:
         match what:
             case "message":
@@ -204,7 +220,7 @@ class LifeOfARun(RuleBasedStateMachine):
                 if self.worker is not None and not self.worker.is_over:
                     self.guarded(self.worker.look)
             case _:
-                self.store.now += timedelta(minutes=3) if what == "minutes" else timedelta(seconds=1)
+                self.store.now += timedelta(seconds={"a second": 1, "a minute": 60, "minutes": 180}[what])
 
     # how it is done
 
@@ -350,6 +366,24 @@ class LifeOfARun(RuleBasedStateMachine):
         assert len(set(floors)) == len(floors)
 
     @invariant()
+    def time_is_told_in_its_order(self) -> None:
+        """B72, B30: how long there is, how much is left, the last turn, the end: each once, in whichever claim; and after the
+        last turn nothing but what comes of it."""
+        conversation = self.store.conversation()
+        told = [
+            type(item.detail)
+            for item in conversation
+            if isinstance(item.detail, items.Task | items.TimeWarning | items.LastTurn) or _ends(item)
+        ]
+        order = [items.Task, items.TimeWarning, items.LastTurn, items.Ended, items.Tally]
+        assert [order.index(kind) for kind in told] == sorted({order.index(kind) for kind in told})
+        last = next((n for n, item in enumerate(conversation) if isinstance(item.detail, items.LastTurn)), None)
+        if last is not None:
+            after = conversation[last:]
+            assert not any(isinstance(item.detail, items.Floor) for item in after)
+            assert not any(isinstance(item.body, items.VoteProposal | items.DirectQuestionAsk) for item in after)
+
+    @invariant()
     def each_ballot_has_one_vote_for_people_that_comes_first(self) -> None:
         """Where they are included; else none. Nobody votes twice, or is counted twice."""
         voters: dict[UUID, list[str]] = {}
@@ -418,7 +452,8 @@ class LifeOfARun(RuleBasedStateMachine):
             assert worker.views.of[name].entries == view.entries
             assert worker.views.of[name].held == view.held
         is_in_step = (worker.signal, worker.sequence) == (self.store.signal, self.store.last_sequence)
-        if is_in_step and not worker.is_over and not (self.store.deadline and self.store.now >= self.store.deadline):
+        deadline = time_limits.next_cut(self.seating.definition, again, self.store.deadline) or self.store.deadline
+        if is_in_step and not worker.is_over and not (deadline and self.store.now >= deadline):
             steps = decide.next_steps(self.seating, again, worker.facts(), self.new_id)
             assert {step.key for step in steps if not isinstance(step, Record)} == set(worker.under_way)
 
@@ -455,8 +490,9 @@ def _shows(entry: Entry, item: Item) -> bool:
             words = message
         case _:
             words = ""
-    if item.author.kind is AuthorKind.HUMAN:
-        return item.author.name in (entry.speaker or entry.text if isinstance(entry, OtherText) else text)
+    if item.author.kind is AuthorKind.HUMAN:  # who voted may write a message as well
+        is_theirs = isinstance(entry, OtherText) and item.author.name in (entry.speaker or "")
+        return is_theirs and (text.startswith(("I agree", "I disagree")) or (words != "" and words in text))
     return (isinstance(entry, OwnCall) and entry.call_id == str(item.item_id)) or (words != "" and words in text)
 
 
@@ -495,3 +531,54 @@ def test_without_its_refusal_a_call_is_made_that_nobody_approved(monkeypatch: py
     monkeypatch.setattr(tool_calls, "_refusal", lambda decision, call: None)
     with pytest.raises(AssertionError):
         run_state_machine_as_test(LifeOfARun, settings=ONCE)
+
+
+class TimeOfARun(LifeOfARun):
+    """A run whose time is short, with nobody who stops it: time passes at every step, and the worker wakes as the drive does (B72)."""
+
+    @initialize(
+        seats=st.integers(1, 3),
+        flags=st.tuples(*[st.sampled_from([True, True, False])] * 4),
+        loops=st.sampled_from([1, 3]),
+        rule=st.sampled_from(Rule),
+        warned_after=st.sampled_from([1, 2, 4]),
+        habit=st.sampled_from(sorted(HABITS)),
+        people=st.sampled_from([None, None, *PEOPLE]),
+    )
+    def start(  # type: ignore[override]
+        self, seats: int, flags: tuple[bool, ...], loops: int, rule: Rule, warned_after: int, habit: str, people: HumanSettings | None
+    ) -> None:  # fmt: skip
+        super().start(
+            seats=seats, flags=flags, rounds=1000, silent=None, loops=loops, schema=None, rule=rule, deadline=DEADLINE,
+            warned_after=warned_after, habit=habit, people=people, is_willing=True, steps=0,
+        )  # fmt: skip
+
+    # what is not to happen here
+    something_happens = None
+    nobody_answers = None
+    a_person_answers_what_is_closed = None
+
+    @precondition(lambda self: self.worker is not None and not self.worker.is_over)
+    @rule(seconds=st.sampled_from([1, 20, 20, 45, 90]))
+    def time_passes(self, seconds: int) -> None:
+        """While a worker has the run: what people take is not counted."""
+        worker, store = self.worker, self.store
+        assert worker is not None
+        store.now += timedelta(seconds=seconds)
+        self.guarded(worker.look)
+
+    def go_on(self) -> None:
+        if self.worker is not None and not self.worker.is_over:
+            self.store.now += timedelta(seconds=7)
+        super().go_on()
+
+
+class TestTimeOfARun(TimeOfARun.TestCase):  # type: ignore[misc,valid-type]
+    settings = settings(QUICK, max_examples=25, stateful_step_count=20)
+
+
+def test_without_its_end_a_turn_follows_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control: what the machine asserts does not hold by itself."""
+    monkeypatch.setattr(time_limits, "is_last_turn_over", lambda protocol: False)
+    with pytest.raises(AssertionError):
+        run_state_machine_as_test(TimeOfARun, settings=ONCE)

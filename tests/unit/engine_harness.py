@@ -140,6 +140,7 @@ class Conversation:
         self.calls: dict[str, CallFact] = {}
         self.decisions: dict[str, Decision] = {}
         self.ran_out: RunStatus | None = None
+        self.under_way: dict[str, UUID] = {}
         self.steps: tuple[Step, ...] = ()
         if heard_before is not None:
             self.add([Item(self.new_id(), DANA, items.HumanMessage(heard_before))])
@@ -158,6 +159,7 @@ class Conversation:
             self.decisions,
             self.ran_out,
             prompts,
+            self.under_way,
         )
 
     def request(self, step: AskModel) -> tuple[Entry, ...]:
@@ -179,6 +181,8 @@ class Conversation:
             assert self.end is None, "something was decided after the end"
             assert steps[0].items, "a decision without items never changes what comes next"
             self.add(steps[0].items)
+            if steps[0].cuts:
+                self.model_calls, self.under_way = dict(self.facts.cut().model_calls), {}
             self.end = steps[0].end
         raise AssertionError("what is decided never comes to a step")
 

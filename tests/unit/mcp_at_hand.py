@@ -15,7 +15,7 @@ from uuid import UUID, uuid4
 import uvicorn
 from mcp.server.mcpserver import MCPServer
 
-from folkmoot.domain.calls import CallResult
+from folkmoot.domain.calls import CallBounds, CallResult
 from folkmoot.domain.operations import McpDescriptor, OperationTarget, Server, Stdio
 from folkmoot.tools.mcp.service import McpTools
 
@@ -76,9 +76,6 @@ class Caller:
             OperationTarget(self.connector_id, "bench", uuid4(), 1, self.server, descriptor),
             arguments,
             headers=self.headers,
-            limit_seconds=limit_seconds,
-            limit_bytes=limit_bytes,
-            idempotency_key=idempotency_key or uuid4().hex,
-            is_repeatable=is_repeatable,
+            bounds=CallBounds(limit_seconds, limit_bytes, idempotency_key or uuid4().hex, is_repeatable),
             verify=verify,
         )

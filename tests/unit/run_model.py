@@ -53,6 +53,7 @@ class Plan:
     end: End | None = None
     wait: Wait | None = None
     steps: tuple[AskModel | RunCall, ...] = ()
+    cuts: bool = False
 
 
 class Worker:
@@ -121,21 +122,40 @@ class Worker:
     def facts(self) -> Facts:
         store = self.store
         return Facts(
-            store.now, store.deadline, store.stopped_by, self.failures, self.calls, self.decisions, self.ran_out
+            store.now,
+            store.deadline,
+            store.stopped_by,
+            self.failures,
+            self.calls,
+            self.decisions,
+            self.ran_out,
+            under_way=self.asked,
         )
+
+    @property
+    def asked(self) -> dict[str, UUID]:
+        """The model calls under way."""
+        return {key: call_id for key, (_, call_id) in self.under_way.items() if call_id is not None}
 
     def _commit(
         self, firm: list[Item], *, answered: Sequence[UUID] = (), failed: Sequence[tuple[UUID, FailureClass]] = ()
     ) -> None:
         while not self.is_over:
             plan = self._decide(firm)
-            new = {s.key: s for s in plan.steps if s.key not in self.under_way}
+            new = {s.key: s for s in plan.steps if plan.cuts or s.key not in self.under_way}
+            cut = list(self.asked.values()) if plan.cuts else []
             ids = {key: self.new_id() for key, s in new.items() if isinstance(s, AskModel)}
             asked = [(i, k) for k, i in ids.items()]
             all_items = [*firm, *plan.items]
             got = self._append(
-                Append(self.claim, self.signal, all_items, len(firm), plan.end, plan.wait, asked, answered, failed)
+                Append(
+                    self.claim, self.signal, all_items, len(firm), plan.end, plan.wait, asked, answered, failed, cut=cut
+                )
             )
+            if got.is_whole and plan.cuts:
+                for key, call_id in self.asked.items():
+                    self._note_failure(call_id, key, FailureClass.LOST)
+                self.under_way = {}
             written = all_items if got.is_whole else firm
             for item in written:
                 self.views.add(item)
@@ -154,20 +174,24 @@ class Worker:
         for item in firm:
             ahead.advance(self.seating, item)
         soft: list[Item] = []
+        facts, cuts = self.facts(), False
         for _ in range(50):
-            steps = decide.next_steps(self.seating, ahead, self.facts(), self.new_id)
+            steps = decide.next_steps(self.seating, ahead, facts, self.new_id)
             first = steps[0] if steps else None
             if isinstance(first, Wait):
                 assert len(steps) == 1
-                assert not self.under_way, "the run waits while something of its own goes on"
-                return Plan(soft, ahead, wait=first)
+                assert cuts or not self.under_way, "the run waits while something of its own goes on"
+                return Plan(soft, ahead, wait=first, cuts=cuts)
             if not isinstance(first, Record):
-                return Plan(soft, ahead, steps=tuple(s for s in steps if isinstance(s, AskModel | RunCall)))
+                made = tuple(s for s in steps if isinstance(s, AskModel | RunCall))
+                return Plan(soft, ahead, steps=made, cuts=cuts)
+            if first.cuts:
+                cuts, facts = True, facts.cut()
             soft += first.items
             for item in first.items:
                 ahead.advance(self.seating, item)
             if first.end is not None:
-                return Plan(soft, ahead, end=first.end)
+                return Plan(soft, ahead, end=first.end, cuts=cuts)
         raise AssertionError("what is decided never comes to a step")
 
     def _start(self, new: dict[str, AskModel | RunCall], ids: dict[str, UUID]) -> bool:

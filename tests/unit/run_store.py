@@ -38,6 +38,7 @@ class Append:
     answered: Sequence[UUID] = ()
     failed: Sequence[tuple[UUID, FailureClass]] = ()
     begun: Sequence[str] = ()
+    cut: Sequence[UUID] = ()
 
 
 @dataclass(frozen=True)
@@ -182,6 +183,8 @@ class Store:
         if is_whole:
             if self.stopped_by is not None or self.ran_out is not None:
                 self.begun_when_over += len(a.asked) + len(a.begun)
+            for model_call_id in a.cut:
+                self.model_calls[model_call_id].failure = FailureClass.LOST
             self.model_calls.update({call_id: ModelCallRow(key) for call_id, key in a.asked})
             for call in a.begun:
                 self.calls[call].begun.append(Begun(a.claim, self.decisions.get(call)))

@@ -78,6 +78,17 @@ class TestInteraction:
             ({"maximum_rounds": 0}, "/maximumRounds", "null"),
             ({"duration_auto_termination": timedelta(0)}, "/durationAutoTermination", "longer than none"),
             ({"duration_warning_to_ai": timedelta(seconds=-1)}, "/durationWarningToAi", "longer than none"),
+            (
+                {"duration_warning_to_ai": timedelta(minutes=5)},
+                "/durationWarningToAi",
+                "less than durationAutoTermination",
+            ),
+            (
+                {"duration_warning_to_ai": timedelta(1), "duration_auto_termination": None},
+                "/durationWarningToAi",
+                "set durationAutoTermination",
+            ),
+            ({"compaction_model": Reference("small")}, "/contextSettings/compactionModel", "'DedicatedModel'"),
             ({"duration_human_timeout": timedelta(0)}, "/durationHumanTimeout", "longer than none"),
             ({"solution_schema": "nope"}, "/solutionSchema", "not JSON"),
             ({"solution_schema": '{"$ref":"https://example.com/x"}'}, "/solutionSchema", "fetched from nowhere"),
@@ -273,8 +284,9 @@ class TestModel:
     @pytest.mark.parametrize(
         ("changes", "pointer", "words"),
         [
-            ({"provider": "anthropic", "base_url": None}, "/provider", "later part"),
-            ({"provider": "opanai"}, "/provider", "openai-compatible, local, scripted"),
+            ({"provider": "opanai"}, "/provider", "openai-compatible, anthropic, google, local, scripted"),
+            ({"provider": "azure", "base_url": None}, "/baseUrl", "needs the server's URL"),
+            ({"provider": "anthropic", "path": "x"}, "/path", "no file"),
             ({"base_url": None}, "/baseUrl", "needs the server's URL"),
             ({"base_url": ""}, "/baseUrl", "empty"),
             ({"base_url": "ftp://x/v1"}, "/baseUrl", "http"),
@@ -417,7 +429,6 @@ class TestLaterFields:
     @pytest.mark.parametrize(
         ("changes", "pointer", "part"),
         [
-            ({"duration_warning_to_ai": timedelta(1)}, "/durationWarningToAi", "time"),
             ({"later": {"loom": {"enabled": True}}}, "/loom", "memory"),
             ({"later": {"swarm": {"interactions": [{"id": "x"}]}}}, "/swarm", "sub-runs"),
             ({"later": {"somethingNew": 1}}, "/somethingNew", "later part"),

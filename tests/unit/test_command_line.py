@@ -41,7 +41,7 @@ def test_a_models_file_is_named_by_its_whole_path() -> None:
     [
         ("small", "'small' names no model. A model is written as provider:name"),
         ("openai:", "'openai:' names no model."),
-        ("gpt:small", "There is no provider 'gpt' yet."),
+        ("gpt:small", "There is no provider 'gpt' that a name alone is enough for."),
         ("openai-compatible:small", "'openai-compatible:small' lacks the server's URL."),
         ("openai-compatible:@http://h/v1", "lacks the server's URL."),
         ("local:small", "There is no local model 'small'; there is smollm2-135m-instruct, or name a file"),

@@ -438,6 +438,31 @@ class TestGuesses:
         assert tokens_of("a\ud83d" * 10) > 1
 
 
+def test_call_that_was_removed_is_covered_with_the_words_beside_it() -> None:
+    """B21: a reply of which only the words are left is covered to its end."""
+    context = replace(
+        COMPACT, trimming=TrimmingMode.AFTER_CYCLES, trimming_cycles=0, trimming_style=TrimmingStyle.REMOVE, keep_recent_tokens=600,
+        max_tool_call_loops=99,
+    )  # fmt: skip
+    run = talk(LOOK, context=context)
+    covered: list[tuple[int, int]] = []
+    for _ in range(80):
+        step = run.steps[0]
+        if isinstance(step, RunCall):
+            run.take(step, CallResult("seen", False))
+        elif isinstance(step, AskModel) and step.purpose is Purpose.COMPACTION:
+            assert step.cut is not None
+            following = run.items[step.cut.upto]  # the first item that is not covered
+            covered.append((step.cut.upto, step.cut.upto if isinstance(following.body, items.ToolCall) else 0))
+            run.take(step, reply(SUMMARY))
+        elif isinstance(step, AskModel) and step.participant == "Ann":
+            run.take(step, reply(f"{step.call} {LONG}", *([call("look", n=step.call)] if step.call % 4 else [])))
+        else:
+            run.take(step, reply(LONG))
+    assert len(covered) >= 3
+    assert not any(parted for _, parted in covered), "the words are covered, and the call beside them is not"
+
+
 def test_own_words_and_calls_of_one_reply_stay_together() -> None:
     """B21: no call is parted from its result, and no reply in two."""
     run = talk(LOOK)

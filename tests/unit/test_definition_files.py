@@ -291,6 +291,16 @@ def test_check_finds_links_that_lead_nowhere_in_the_set(tmp_path: Path) -> None:
     assert "examples/small" in found[0].message and "examples/pessimist" in found[1].message
 
 
+def test_the_model_that_compacts_is_a_link_like_any_other(tmp_path: Path) -> None:
+    settings = "  contextSettings: {compactionType: DedicatedModel, compactionModel: small}\n"
+    documents = read_files([written(tmp_path, f"{AGENT}---\n{INTERACTION}{settings}")])
+    assert interaction(documents[1:]).compaction_model == Reference("small")
+    assert [(fault.pointer, fault.line) for fault in checked(documents)] == [
+        ("/model", 6),
+        ("/contextSettings/compactionModel", 17),
+    ]
+
+
 def test_check_leaves_ids_to_the_server(tmp_path: Path) -> None:
     file = written(tmp_path, AGENT.replace("model: small", "model: 0199aaaa-0000-7000-8000-000000000000"))
     check(read_files([file]))

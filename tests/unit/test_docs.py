@@ -4,10 +4,12 @@ names fails here, and so does a document that names what is not there.
 
 from __future__ import annotations
 
+import functools
 import re
 import runpy
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer.main
@@ -89,8 +91,14 @@ def test_every_error_code_is_documented_with_its_http_status(kind: type[errors.F
     assert error_row(kind.code)[0] == ("-" if kind is errors.LeaseLost else str(status))
 
 
+@functools.cache
+def document() -> dict[str, Any]:
+    """The API's, made once: it takes two seconds."""
+    return app.make_app().openapi()
+
+
 def test_every_status_that_the_api_answers_an_error_with_is_documented() -> None:
-    paths = app.make_app().openapi()["paths"]
+    paths = document()["paths"]
     answered = {
         int(s) for operations in paths.values() for operation in operations.values() for s in operation["responses"]
     }
@@ -109,8 +117,8 @@ def test_every_exit_code_is_documented() -> None:
 
 def test_every_route_is_documented_and_no_other() -> None:
     """docs/http-api.md has a row `METHOD /path` for each; KIND stands for the kinds of definitions."""
-    document = app.make_app().openapi()
-    offered = {f"{method.upper()} {path}" for path, operations in document["paths"].items() for method in operations}
+    paths = document()["paths"]
+    offered = {f"{method.upper()} {path}" for path, operations in paths.items() for method in operations}
     rows = re.findall(r"^\| `((?:GET|POST|PUT|DELETE|PATCH) [^`]+)` \|", text_of("docs/http-api.md"), re.MULTILINE)
     kinds = ("agents", "ai-models", "interactions", "connectors/mcp", "connectors/open-api", "credential-stacks")
     told = {row.replace("KIND", kind) for row in rows for kind in (kinds if "KIND" in row else ("",))}

@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 from pydantic import TypeAdapter
 
-from folkmoot.api.mapping import agents, ai_models, cursors, interactions, items, keys, runs
+from folkmoot.api.mapping import agents, ai_models, cursors, interactions, items, keys, overrides, runs
 from folkmoot.api.mapping.references import version_at
 from folkmoot.api.mapping.starts import start_fields
 from folkmoot.domain import items as domain
@@ -69,6 +69,7 @@ LOOM = {
 CONTEXT = {
     "mode": "Compact", "targetUtilization": 70, "toolResultTrimmingMode": "AfterCycles", "toolResultTrimmingMaxCycles": 3,
     "toolResultTrimmingStyle": "HeadTail", "toolResultTrimmingReplacement": "(gone)", "compactionType": "DedicatedModel",
+    "compactionModel": {"id": str(uid(15)), "version": 2},
     "lowWaterUtilization": 30, "compactAtUtilization": 80, "compactKeepRecentTokens": 100, "compactTargetTokens": 200,
     "maxToolCallLoops": 4, "responseMaxTokens": 300, "compactMaxTokens": 400,
 }  # fmt: skip
@@ -107,6 +108,14 @@ FULL: dict[str, Any] = {
 }  # fmt: skip
 
 
+CUSTOM: dict[str, Any] = {
+    "provider": "openai", "modelName": "m", "baseUrl": "https://x.test/v1", "contextWindow": 1000, "largestResponse": 100,
+    "capabilities": {"tools": False, "structuredOutput": False, "images": True, "reasoning": True},
+    "prices": {"input": 0.15, "cachedInput": None, "cacheWrite": 1, "output": 0.6, "reasoning": None}, "path": None,
+    "apiKeyVariable": "MY_KEY",
+}  # fmt: skip
+
+
 def stored(kind: DefinitionKind, body: Version, *, number: int = 4) -> StoredVersion:
     """The version as it comes back from its column."""
     codec = VERSIONS[kind]
@@ -137,7 +146,7 @@ def test_every_field_of_an_interaction_is_stored_and_returned() -> None:
         else:
             assert found[name] == value, name
     assert set(found["loom"]) == set(CONTRACT["LoomConfiguration"])
-    assert set(found["contextSettings"]) == set(CONTRACT["InteractionContextSettings"])
+    assert set(found["contextSettings"]) == set(CONTRACT["InteractionContextSettings"]) | {"compactionModel"}
     assert {n: v for n, v in found["loom"].items() if n not in LOOM} == {
         "effectiveScope": "Input", "effectiveShared": True, "effectiveRecall": "EveryTurn", "effectiveWeave": "OnEnd",
         "effectiveTapestryTokens": 500, "effectiveSubjectInputs": ["customer"], "effectiveReadFromLoomIds": [str(uid(14))],
@@ -234,15 +243,9 @@ def test_an_agent_goes_through_whole() -> None:
 
 
 def test_a_model_goes_through_whole() -> None:
-    request = {
-        "provider": "openai", "modelName": "m", "baseUrl": "https://x.test/v1", "contextWindow": 1000, "largestResponse": 100,
-        "capabilities": {"tools": False, "structuredOutput": False, "images": True, "reasoning": True},
-        "prices": {"input": 0.15, "cachedInput": None, "cacheWrite": 1, "output": 0.6, "reasoning": None}, "path": None,
-        "apiKeyVariable": "MY_KEY",
-    }  # fmt: skip
-    version = ai_models.version_of(wire.AiModelVersionRequest.model_validate(request))
+    version = ai_models.version_of(wire.AiModelVersionRequest.model_validate(CUSTOM))
     latest = shown(ai_models.model(stored(DefinitionKind.AI_MODEL, version), TENANT))["latestVersion"]
-    assert {name: latest[name] for name in request} == request
+    assert {name: latest[name] for name in CUSTOM} == CUSTOM
     least = ai_models.version_of(wire.AiModelVersionRequest.model_validate({"provider": "local", "modelName": "m"}))
     assert least == AiModelVersion(
         "local", "m", capabilities={"tools": True, "structuredOutput": True, "images": False, "reasoning": False}
@@ -420,19 +423,24 @@ def test_a_start_keeps_every_field_of_later_parts_by_its_name() -> None:
     least = start_fields(StartRequest.model_validate({}))
     fields = {field.alias for field in StartRequest.model_fields.values()}
     now = {"version", "inputs", "responseJsonSchema", "disabledTools", "durationAutoTermination", "priority", "tags"}
+    now |= {"durationHumanTimeout", "durationWarningToAi", "aiModelOverrides"}
     now |= {"credentials", "credentialStack", "allowPlatformFallback"}
-    now.add("durationHumanTimeout")
     assert set(least.later) == fields - now
     full = {
         "version": 2, "inputs": [{"name": "q", "value": "v"}], "responseJsonSchema": "{}", "disabledTools": ["t"],
         "durationAutoTermination": "00:05:00", "priority": 3, "tags": ["x"], "lane": "fast", "durationWarningToAi": "00:01:00",
-        "durationHumanTimeout": "1.00:00:00",
+        "durationHumanTimeout": "1.00:00:00", "aiModelOverrides": [{"agentName": "Ann", "customModel": CUSTOM}],
     }  # fmt: skip
     found = start_fields(StartRequest.model_validate(full))
     assert (found.inputs, found.response_json_schema, found.disabled_tools) == ((("q", "v"),), "{}", ("t",))
     assert (found.duration_auto_termination, found.priority, found.tags) == (timedelta(minutes=5), 3, ("x",))
     assert found.duration_human_timeout == timedelta(days=1)
-    assert (found.later["lane"], found.later["durationWarningToAi"]) == ("fast", "00:01:00")
+    assert found.later["lane"] == "fast" and found.duration_warning_to_ai == timedelta(minutes=1)
+    (override,) = found.ai_model_overrides
+    assert (override.agent_name, override.purpose, override.model_id) == ("Ann", "Agent", None)
+    assert [shown(each) for each in overrides.shown(found.ai_model_overrides)] == [
+        {"agentName": "Ann", "aiModelId": None, "customModel": CUSTOM, "purpose": "Agent"}
+    ]
 
 
 def test_a_key_is_shown_without_its_text_but_once() -> None:

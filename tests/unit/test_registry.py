@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -11,8 +12,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from pydantic_ai.providers import infer_provider_class
 
 from folkmoot.domain.model_calls import ModelChoice
+from folkmoot.domain.providers import PROVIDERS, Protocol
 from folkmoot.kernel.errors import ModelUnavailable
 from folkmoot.llm import registry
 from folkmoot.llm.model_file import MODEL_NAME
@@ -30,6 +33,8 @@ def models(tmp_path: Path) -> Models:
 async def test_each_provider_has_one_adapter(models: Models) -> None:
     openai = models.adapter_of(ModelChoice("openai", "a"))
     assert models.adapter_of(ModelChoice("openai-compatible", "b", base_url=URL)) is openai
+    assert models.adapter_of(ModelChoice("deepseek", "b")) is openai
+    assert models.adapter_of(ModelChoice("anthropic", "b")) is not models.adapter_of(ModelChoice("google", "b"))
     assert models.adapter_of(SCRIPTED) is models.adapter_of(SCRIPTED) is not openai
     assert models.adapter_of(ModelChoice("local", MODEL_NAME)) is not openai
     await models.close()
@@ -43,7 +48,10 @@ async def test_closed_registry_can_be_used_again(models: Models) -> None:
 
 
 def test_unknown_provider_is_refused_with_the_known_ones(models: Models) -> None:
-    with pytest.raises(ModelUnavailable, match="'acme'; there are: openai, openai-compatible, local, scripted"):
+    with pytest.raises(
+        ModelUnavailable,
+        match="'acme'; there are: openai, openai-compatible, anthropic, google, local, scripted, alibaba",
+    ):
         models.adapter_of(ModelChoice("acme", "x"))
 
 
@@ -54,9 +62,31 @@ def test_missing_package_is_named(models: Models, monkeypatch: pytest.MonkeyPatc
         models.adapter_of(ModelChoice("local", MODEL_NAME))
 
 
+@pytest.mark.parametrize("provider", [name for name, known in PROVIDERS.items() if known.package])
+def test_provider_with_a_package_of_its_own_names_it_where_it_is_missing(
+    models: Models, monkeypatch: pytest.MonkeyPatch, provider: str
+) -> None:
+    monkeypatch.setitem(sys.modules, f"pydantic_ai.models.{provider}", None)
+    with pytest.raises(ModelUnavailable, match=re.escape(f"pip install 'pydantic-ai-slim[{provider}]'")):
+        models.adapter_of(ModelChoice(provider, "x"))
+
+
+def test_addresses_are_those_that_the_library_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A provider that moves is seen when the library is updated."""
+    without = {"openai", "openai-compatible", "anthropic", "google", "xai"}
+    for known in PROVIDERS.values():
+        if known.protocol is not Protocol.OPENAI or known.base_url is None or known.name in without:
+            continue
+        provider = infer_provider_class(known.name)
+        arguments = {"base_url": known.base_url} if known.name == "ollama" else {"api_key": "k"}
+        made = provider(openai_client=None, **arguments)  # type: ignore[call-arg]
+        assert made.base_url.rstrip("/") == known.base_url, known.name
+
+
 @pytest.mark.parametrize(
     "choice, part",
     [
+        (ModelChoice("vllm", "x"), "no baseUrl"),
         (ModelChoice("acme", "x"), "no model provider 'acme'"),
         (ModelChoice("openai-compatible", "x"), "no baseUrl"),
         (ModelChoice("local", MODEL_NAME), "folkmoot model pull"),
@@ -74,6 +104,7 @@ def test_lack_is_told_before_any_call(models: Models, choice: ModelChoice, part:
     [
         ModelChoice("openai", "gpt-4o", api_key_variable="MY_KEY"),
         ModelChoice("openai-compatible", "x", base_url=URL),
+        ModelChoice("ollama", "x"),
         SCRIPTED,
     ],
 )
@@ -96,7 +127,7 @@ def test_scripted_runs_load_no_model_library() -> None:
         "from folkmoot.domain.model_calls import ModelChoice\n"
         "from folkmoot.llm.registry import Models\n"
         "Models(data_dir=Path('.')).adapter_of(ModelChoice('scripted', 'x'))\n"
-        "print([name for name in ('pydantic_ai', 'openai', 'httpx2', 'xllamacpp') if name in sys.modules])\n"
+        "print([name for name in ('pydantic_ai', 'openai', 'anthropic', 'google.genai', 'httpx2', 'xllamacpp') if name in sys.modules])\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, env={"PYTHONPATH": "src"}
@@ -127,8 +158,9 @@ def an_answer(body: object, status: str = "200 OK") -> bytes:
 
 async def test_key_in_the_environment_is_offered_and_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_OLLAMA", ("127.0.0.1", 9))
-    (sentence,) = await offers({"OPENAI_API_KEY": "sk-secret"}.get)
-    assert "OPENAI_API_KEY" in sentence and "sk-secret" not in sentence
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"):
+        (sentence,) = await offers({name: "sk-secret"}.get)
+        assert name in sentence and "sk-secret" not in sentence
     assert await offers(lambda name: None) == []
 
 

@@ -1,7 +1,8 @@
 """Who may send a body, and what counts as JSON: no body is read before its sender is known, and JSON has one meaning or none.
 
 Refused, where Python's reader would guess: a key that an object has twice, NaN and infinities, text that is not UTF-8, numbers
-and nesting beyond what can be read. Deliberately absent: what the body should hold (`wire`), and how long it may be (`limits`).
+and nesting beyond what can be read. Deliberately absent: what the body should hold (`wire`), how long it may be (`limits`), and
+the query's names (`queries`).
 """
 
 from __future__ import annotations
@@ -16,19 +17,22 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from folkmoot.api.doors import authenticated
+from folkmoot.api.queries import check_names, names_of
 
 _LONGEST_NAME = 80
 _LARGEST_EXACT = 2**53
 
 
 class KeyedRoute(APIRoute):
-    """A route that asks for the key before anything else, and reads its body strictly."""
+    """A route that asks for the key before anything else, takes no parameter that it does not have, and reads its body strictly."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
+        known = names_of(self.dependant)
 
         async def strictly(request: Request) -> Response:
             await authenticated(request)
+            check_names(request, known)
             return await handle(_StrictRequest(request.scope, request.receive))
 
         return strictly

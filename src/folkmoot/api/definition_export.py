@@ -18,6 +18,7 @@ from folkmoot.domain.connectors import OpenApiConnectorVersion
 from folkmoot.domain.definitions import DefinitionKind, Reference, StoredVersion
 from folkmoot.domain.tool_bindings import OnOperation
 from folkmoot.kernel.errors import BadInput
+from folkmoot.services.differences import NESTED, SPREAD, named, wire_name
 from folkmoot.services.exporting import Exported
 from folkmoot.wire.formats import print_timespan
 
@@ -33,7 +34,6 @@ _FILES = {
 }
 _FILE_CHARACTERS = 400_000  # a file may have 1,000,000 bytes
 _INLINE_BYTES = 400_000
-_SPREAD = ("later", "server")
 
 
 def as_text(exported: Exported) -> str:
@@ -95,10 +95,13 @@ def _fields(value: Any) -> dict[str, Json]:
         part = getattr(value, field.name)
         if part == _default(field):
             continue
-        if field.name in _SPREAD:
+        if field.name in SPREAD:
             made |= {name: each for name, each in _plain(part).items() if name != "type"}
         else:
-            made[_camel(field.name)] = _plain(part)
+            made[wire_name(field.name)] = _plain(part)
+    for name, place in NESTED.items():
+        if name in made:
+            made[place] = {**made.get(place, {}), name: made.pop(name)}
     if isinstance(value, OnOperation) and value.connector is not None and value.operation is not None:
         made.pop("externalOperationId", None)
     return made
@@ -135,10 +138,4 @@ def _plain(value: Any) -> Json:
 def _link(reference: Reference) -> Json:
     if reference.name is None:
         return {"id": str(reference.definition_id), "version": reference.version or 0}
-    place = f"{reference.namespace}/" if reference.namespace else ""
-    return f"{place}{reference.name}" + (f"@{reference.version}" if reference.version else "")
-
-
-def _camel(name: str) -> str:
-    head, *rest = name.split("_")
-    return head + "".join(part.capitalize() for part in rest)
+    return named(reference)

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from folkmoot.api.definition_set_links import link_faults
 from folkmoot.api.mapping import agents, ai_models, connectors, credential_stacks, interactions
 from folkmoot.api.yaml_values import YamlDocument, read_documents
+from folkmoot.domain.connectors import MAX_DOCUMENT_BYTES
 from folkmoot.domain.definition_names import faults_of_name
 from folkmoot.domain.definitions import (
     AiModelVersion,
@@ -37,7 +38,6 @@ __all__ = ["Document", "check", "faults_in", "read_files"]
 Json = Any
 
 MAX_FILE_BYTES = 1_000_000
-MAX_DOCUMENT_BYTES = 33_554_432
 _FIELDS = ("kind", "namespace", "name", "version")
 _OUTSIDE = ("", "/kind", "/namespace", "/name", "/version")
 _KINDS = tuple(kind.value for kind in DefinitionKind)

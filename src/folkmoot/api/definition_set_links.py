@@ -36,6 +36,9 @@ def link_faults(document: Document, known: Known) -> Iterator[Fault]:
                     pointer, agent=agent.version, name=agent.name, binding=binding, interaction=version
                 )
             yield from _connector_faults(f"/agents/{index}", binding, document, known)
+        model = version.compaction_model
+        if model is not None and _missing(DefinitionKind.AI_MODEL, model, document, known):
+            yield _no_such("/contextSettings/compactionModel", DefinitionKind.AI_MODEL, model, document)
         yield from _connector_faults("", version, document, known)
 
 

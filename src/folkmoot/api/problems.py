@@ -7,6 +7,8 @@ that it is so and no more.
 from __future__ import annotations
 
 import logging
+import re
+from functools import cache
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -67,8 +69,8 @@ _SHAPE = {"schema": {"$ref": "#/components/schemas/Problem"}}
 
 
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """What a route's document says about the errors it can give. Whoever asks for a key asks for a right, too."""
-    given = {*statuses, 403} if 401 in statuses else statuses
+    """What a route's document says about the errors it can give. Whoever asks for a key asks for a right, and looks at the query."""
+    given = {*statuses, 403, 422} if 401 in statuses else statuses
     return {
         status: {"model": Problem, "description": _TITLES[status], "content": {MEDIA_TYPE: _SHAPE}}
         for status in sorted(given)
@@ -125,10 +127,13 @@ def _of_framework(request: Request, error: Exception) -> Response:
 def _methods_of(request: Request) -> str:
     """The methods that any route has for the request's path."""
     path = request.url.path
-    routes = [
-        route for route in iter_route_contexts(request.app.routes) if compile_path(route.path or "")[0].match(path)
-    ]
+    routes = [route for route in iter_route_contexts(request.app.routes) if _pattern(route.path or "").match(path)]
     return ", ".join(sorted({method for route in routes for method in route.methods or ()}))
+
+
+@cache
+def _pattern(path: str) -> re.Pattern[str]:
+    return compile_path(path)[0]
 
 
 def _of_fault(request: Request, error: Exception) -> Response:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from folkmoot.domain.calls import CallResult
+from folkmoot.domain.calls import CallBounds, CallResult
 from folkmoot.domain.connectors import Discovery
 from folkmoot.domain.operations import Discovered, OpenApiDescriptor, OperationTarget, Server
 from folkmoot.kernel.errors import BadInput
@@ -39,25 +39,16 @@ class Outside:
         arguments: dict[str, Any],
         *,
         headers: dict[str, str],
-        limit_seconds: float,
-        limit_bytes: int,
-        idempotency_key: str,
-        is_repeatable: bool,
+        bounds: CallBounds,
         verify: bool,
     ) -> CallResult:
         """Call an external operation. `verify`: first see that it still is what the run is pinned to, where it can be seen."""
-        bounds: dict[str, Any] = {
-            "headers": headers,
-            "limit_seconds": limit_seconds,
-            "limit_bytes": limit_bytes,
-            "idempotency_key": idempotency_key,
-            "is_repeatable": is_repeatable,
-        }
         if isinstance(target.descriptor, OpenApiDescriptor):  # a request is built from the descriptor alone
             openapi: Any = importlib.import_module("folkmoot.tools.openapi")
-            result: CallResult = await openapi.call(self._connections.client, target, arguments, **bounds)
+            client = self._connections.client
+            result: CallResult = await openapi.call(client, target, arguments, headers=headers, bounds=bounds)
             return result
-        return await self._connections.mcp.call(target, arguments, verify=verify, **bounds)
+        return await self._connections.mcp.call(target, arguments, headers=headers, bounds=bounds, verify=verify)
 
     async def discover(self, server: Server, *, headers: dict[str, str], limit_seconds: float) -> list[Discovered]:
         return await self._connections.mcp.discover(server, headers=headers, limit_seconds=limit_seconds)

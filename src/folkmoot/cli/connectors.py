@@ -13,7 +13,6 @@ from folkmoot.bootstrap.outside import open_outside
 from folkmoot.bootstrap.reaching import reach_of
 from folkmoot.cli import screen
 from folkmoot.cli.opening import opened
-from folkmoot.domain.connectors import McpConnectorVersion, OpenApiConnectorVersion
 from folkmoot.domain.definition_names import parse_reference
 from folkmoot.domain.definitions import DefinitionKind, Reference, StoredVersion
 from folkmoot.domain.operations import Http, is_gated
@@ -23,6 +22,7 @@ from folkmoot.services import connectors, definitions, operations
 from folkmoot.services.apply import everything
 from folkmoot.services.operation_links import CONNECTORS
 from folkmoot.services.operations import OperationFilter, ShownOperation
+from folkmoot.services.tool_headers import server_of
 
 app = typer.Typer(help="Connectors: list them and their operations, look at their servers again.", no_args_is_help=True)
 Which = typer.Argument(metavar="NAME", help="The connector's name, as name or namespace/name.")
@@ -56,11 +56,7 @@ async def _list(namespace: str, *, as_json: bool) -> None:
 
 
 def _where(stored: StoredVersion) -> str:
-    body = stored.body
-    if isinstance(body, OpenApiConnectorVersion):
-        return body.base_url or body.server_url or ""
-    assert isinstance(body, McpConnectorVersion)
-    server = body.server
+    server = server_of(stored)
     return server.url if isinstance(server, Http) else " ".join((server.command, *server.arguments))
 
 

@@ -7,12 +7,13 @@ from typing import Any
 
 from folkmoot.bootstrap.installation import read_script
 from folkmoot.domain.model_calls import ModelChoice
+from folkmoot.domain.providers import PROVIDERS
 from folkmoot.kernel.errors import BadInput
 from folkmoot.llm.model_file import MODEL_NAME
 
 _OLLAMA = "http://127.0.0.1:11434/v1"
 _FORM = (
-    "A model is written as provider:name, such as openai:NAME, local:smollm2-135m-instruct, local:/path/to/file.gguf, ollama:NAME, "
+    "A model is written as provider:name, such as openai:NAME, anthropic:NAME, google:NAME, local:smollm2-135m-instruct, local:/path/to/file.gguf, ollama:NAME, "
     "openai-compatible:NAME@URL or scripted:FILE."
 )
 
@@ -48,8 +49,6 @@ def model_of(text: str | None) -> ModelChoice | None:
     if not mark or not name:
         raise BadInput(f"'{text[:80]}' names no model. {_FORM}")
     match provider:
-        case "openai":
-            return ModelChoice("openai", name, context_window=128_000)
         case "ollama":
             return ModelChoice("openai-compatible", name, base_url=_OLLAMA)
         case "openai-compatible":
@@ -62,7 +61,10 @@ def model_of(text: str | None) -> ModelChoice | None:
             return _local(name)
         case "scripted":
             return ModelChoice("scripted", Path(name).stem, path=name, script=_script_of(name))
-    raise BadInput(f"There is no provider '{provider[:40]}' yet. {_FORM}")
+    known = PROVIDERS.get(provider)
+    if known is None or known.base_url is None:
+        raise BadInput(f"There is no provider '{provider[:40]}' that a name alone is enough for. {_FORM}")
+    return ModelChoice(provider, name, context_window=128_000)
 
 
 def _local(name: str) -> ModelChoice:

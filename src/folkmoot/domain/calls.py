@@ -59,6 +59,19 @@ class Tool:
 
 
 @dataclass(frozen=True, slots=True)
+class CallBounds:
+    """Within what one external call is made. Limits: seconds, bytes of the result's text in UTF-8.
+
+    `is_repeatable`: it may be sent a second time without a second effect, since it only reads or is idempotent.
+    """
+
+    limit_seconds: float
+    limit_bytes: int
+    idempotency_key: str
+    is_repeatable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class AskedCall:
     """A call as the items hold it. `call_id` is ours (a UUID in text); providers' ids repeat."""
 

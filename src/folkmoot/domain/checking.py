@@ -28,6 +28,7 @@ from folkmoot.domain.model_checks import faults_of_model
 from folkmoot.domain.participant_names import faults_of_names
 from folkmoot.domain.prompts import check_prompts, problem_of_input_name
 from folkmoot.domain.schemas import check_schema
+from folkmoot.domain.time_checks import faults_of_warning
 from folkmoot.domain.tool_bindings import OperationBinding
 from folkmoot.domain.tool_names import faults_of_tool_names
 from folkmoot.kernel.errors import Fault
@@ -53,7 +54,9 @@ def faults_of_interaction(version: RoundRobinVersion) -> tuple[Fault, ...]:
         *_tool_faults(version),
         *(check_schema(version.solution_schema, "/solutionSchema") if version.solution_schema is not None else ()),
         *_bound_faults(version),
+        *faults_of_warning(version.duration_warning_to_ai, version.duration_auto_termination),
         *faults_of_context(version.context_settings),
+        *_compaction_faults(version),
         *_endless_faults(version),
     )
 
@@ -159,6 +162,19 @@ def _bound_faults(version: RoundRobinVersion) -> Iterator[Fault]:
             yield Fault(
                 f"/{name}", "This is a time longer than none, such as 00:05:00, or null for no limit; correct it."
             )
+
+
+def _compaction_faults(version: RoundRobinVersion) -> Iterator[Fault]:
+    """A dedicated type without a model is none: a start may name it."""
+    model, pointer = version.compaction_model, "/contextSettings/compactionModel"
+    if model is None:
+        return
+    yield from _reference_faults(pointer, model, "a model")
+    if version.context_settings.get("compactionType") != "DedicatedModel":
+        yield Fault(
+            pointer,
+            "A model of its own compacts where compactionType is 'DedicatedModel'; set that, or leave this out.",
+        )
 
 
 def _endless_faults(version: RoundRobinVersion) -> Iterator[Fault]:

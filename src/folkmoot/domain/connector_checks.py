@@ -20,7 +20,7 @@ def faults_of_mcp_connector(version: McpConnectorVersion) -> tuple[Fault, ...]:
         case Http():
             return (*_url_faults("/url", version.server.url), *_header_faults(version.headers))
         case Stdio():
-            return (*_command_faults(version.server), *_variable_faults(version.server, version.headers))
+            return (*_command_faults(version.server), *_header_faults(version.headers, version.server))
 
 
 def faults_of_open_api_connector(version: OpenApiConnectorVersion) -> tuple[Fault, ...]:
@@ -60,21 +60,16 @@ def _command_faults(server: Stdio) -> Iterator[Fault]:
             yield Fault("/environment", f"'{name[:60]}' is no variable of an environment; use letters, digits and '_'.")
 
 
-def _variable_faults(server: Stdio, headers: tuple[ConnectorHeader, ...]) -> Iterator[Fault]:
+def _header_faults(headers: tuple[ConnectorHeader, ...], command: Stdio | None = None) -> Iterator[Fault]:
+    """`command`: whose variables they are, which another case makes another one."""
     seen: set[str] = set()
     for index, header in enumerate(headers):
-        pointer = f"/headers/{index}"
-        yield from faults_of_variable(pointer, header.header_name, header.scheme, server.environment)
-        if header.header_name in seen:
+        pointer, name = f"/headers/{index}", header.header_name
+        if command is None:
+            name = name.lower()
+            yield from faults_of_header(pointer, header.header_name, header.scheme)
+        else:
+            yield from faults_of_variable(pointer, header.header_name, header.scheme, command.environment)
+        if name in seen:
             yield Fault(f"{pointer}/headerName", f"'{header.header_name}' is there twice; leave one out.")
-        seen.add(header.header_name)
-
-
-def _header_faults(headers: tuple[ConnectorHeader, ...]) -> Iterator[Fault]:
-    seen: set[str] = set()
-    for index, header in enumerate(headers):
-        pointer = f"/headers/{index}"
-        yield from faults_of_header(pointer, header.header_name, header.scheme)
-        if header.header_name.lower() in seen:
-            yield Fault(f"{pointer}/headerName", f"'{header.header_name}' is there twice; leave one out.")
-        seen.add(header.header_name.lower())
+        seen.add(name)

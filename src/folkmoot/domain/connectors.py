@@ -12,6 +12,8 @@ from uuid import UUID
 from folkmoot.domain.operations import Discovered, OperationVersion, Server
 from folkmoot.domain.references import Reference
 
+MAX_DOCUMENT_BYTES = 33_554_432  # of an OpenAPI document, wherever it comes from
+
 
 @dataclass(frozen=True, slots=True)
 class ConnectorHeader:

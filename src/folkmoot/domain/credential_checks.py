@@ -29,10 +29,10 @@ def faults_of_key(
     if known is None or provider in HERE:
         what = "takes no key" if provider in HERE else "is not known"
         yield Fault(f"{pointer}/provider", f"The provider '{shortened(provider, 60)}' {what}; there are: {takers}.")
-    elif base_url is None and known.base_url is None and known.key_variable is None:
+    elif base_url is None and known.needs_base_url:
         message = f"A key of provider '{provider}' needs the URL of the server that it is for: it is sent nowhere else."
         yield Fault(f"{pointer}/baseUrl", message)
-    elif base_url is None and not has_secret:
+    elif base_url is None and not has_secret and known.key_variable is not None:
         message = "Only a server of one's own needs no key: give its URL, or name the secret that holds the key."
         yield Fault(f"{pointer}/credentialId", message)
     problem = url_problem(base_url) if base_url is not None else None

@@ -115,10 +115,8 @@ class AgentBinding:
 
 @dataclass(frozen=True, slots=True)
 class RoundRobinVersion:
-    """`context_settings` holds the wire's fields as they came; `later` the fields of later parts, by their wire names.
-
-    `credential_stack`: `name` or `namespace/name` of the runs' stack, where a start names none.
-    """
+    """`context_settings` holds the wire's fields as they came, but for its one link, `compaction_model`; `later` the fields of
+    later parts, by their wire names. `credential_stack`: `name` or `namespace/name` of the runs' stack, where a start names none."""
 
     agents: tuple[AgentBinding, ...]
     prompt: str
@@ -143,6 +141,7 @@ class RoundRobinVersion:
     solution_rule: Rule = Rule.MAJORITY
     vote_rule: Rule = Rule.MAJORITY
     context_settings: dict[str, Json] = field(default_factory=dict)
+    compaction_model: Reference | None = None
     credential_stack: str | None = None
     later: dict[str, Json] = field(default_factory=dict)
 
@@ -202,9 +201,30 @@ class Participant:
     compaction_model: ModelChoice | None = None
 
 
+class ModelPurpose(StrEnum):
+    """What a participant uses a model for. The last three come with later parts."""
+
+    AGENT = "Agent"
+    COMPACTION = "Compaction"
+    ROUTER = "Router"
+    WEAVER = "Weaver"
+    VET = "Vet"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOverride:
+    """A participant's model for one run. One of `model_id` (of the catalogue) and `custom_model` is set."""
+
+    agent_name: str
+    purpose: ModelPurpose
+    model_id: UUID | None = None
+    custom_model: AiModelVersion | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class ResolvedInteraction:
-    """The whole closure of a start, written once and never changed. `inputs` are name and value as text, as they were given.
+    """The whole closure of a start, written once and never changed. `inputs` are name and value as text, as they were given,
+    and so are `ai_model_overrides`; what they led to is in the participants.
 
     `allow_platform_fallback` null: it was started before that was asked, and goes on with the operator's keys.
     """
@@ -232,6 +252,8 @@ class ResolvedInteraction:
     duration_auto_termination: timedelta | None = None
     duration_human_timeout: timedelta | None = None
     disabled_tools: tuple[str, ...] = ()
+    duration_warning_to_ai: timedelta | None = None
+    ai_model_overrides: tuple[ModelOverride, ...] = ()
     credential_stack: StackSnapshot | None = None
     credentials: tuple[CredentialEntry, ...] = ()
     allow_platform_fallback: bool | None = None

@@ -47,8 +47,6 @@ def later_fields(version: Version) -> tuple[Fault, ...]:
 def _of_interaction(version: RoundRobinVersion) -> Iterator[Fault]:
     for index, binding in enumerate(version.agents):
         yield from _of_mapping(f"/agents/{index}", binding.later)
-    if version.duration_warning_to_ai is not None:
-        yield _fault("/durationWarningToAi", _CONTEXT)
     yield from _of_mapping("", version.later)
 
 

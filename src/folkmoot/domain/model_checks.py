@@ -12,14 +12,11 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from folkmoot.domain.definitions import AiModelVersion
+from folkmoot.domain.providers import PROVIDERS
 from folkmoot.domain.schema_documents import step
 from folkmoot.domain.schema_reports import shortened
 from folkmoot.kernel.errors import Fault
 
-PROVIDERS = ("openai", "openai-compatible", "local", "scripted")
-LATER_PROVIDERS = ("anthropic", "google", "bedrock", "mistral", "groq", "openrouter")
-
-_WITH_URL = ("openai", "openai-compatible")
 _WITH_PATH = ("local", "scripted")
 _MAX_TEXT = 1_024
 # A name that is no key's would let a definition send any secret of the server's environment to a URL of its choice.
@@ -39,11 +36,8 @@ def faults_of_model(version: AiModelVersion) -> tuple[Fault, ...]:
 
 def _provider_faults(version: AiModelVersion) -> Iterator[Fault]:
     provider = version.provider
-    known = ", ".join(PROVIDERS)
-    if provider in LATER_PROVIDERS:
-        message = f"The provider '{provider}' comes with a later part (context, time, keys and cost). For now: {known}."
-        yield Fault("/provider", message)
-    elif provider not in PROVIDERS:
+    if provider not in PROVIDERS:
+        known = ", ".join(PROVIDERS)
         yield Fault("/provider", f"There is no provider '{shortened(provider, 60)}'; there are: {known}.")
     if not _is_plain(version.model_name):
         yield Fault("/modelName", f"The model's name must be 1 to {_MAX_TEXT:,} visible characters; correct it.")
@@ -59,10 +53,11 @@ def _provider_faults(version: AiModelVersion) -> Iterator[Fault]:
 def _url_faults(version: AiModelVersion) -> Iterator[Fault]:
     url = version.base_url
     if url is None:
-        if version.provider == "openai-compatible":
+        known = PROVIDERS.get(version.provider)
+        if known is not None and known.needs_base_url:
             yield Fault(
                 "/baseUrl",
-                "A model of provider 'openai-compatible' needs the server's URL, such as http://127.0.0.1:8080/v1.",
+                f"A model of provider '{version.provider}' needs the server's URL, such as http://127.0.0.1:8080/v1.",
             )
         return
     if version.provider in _WITH_PATH:
@@ -98,7 +93,7 @@ def _path_faults(version: AiModelVersion) -> Iterator[Fault]:
         if version.provider == "scripted":
             yield Fault("/path", "A scripted model needs the path of its script, a YAML file of rules.")
         return
-    if version.provider in _WITH_URL:
+    if version.provider in PROVIDERS and version.provider not in _WITH_PATH:
         yield Fault("/path", f"A model of provider '{version.provider}' has no file; leave the path out.")
     elif not _is_plain(path):
         yield Fault("/path", f"The path must be 1 to {_MAX_TEXT:,} visible characters; correct it.")

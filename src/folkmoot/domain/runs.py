@@ -6,17 +6,18 @@ Deliberately absent: the conversation (`items`) and the pinned definition (`defi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from uuid import UUID
 
 from folkmoot.domain.calls import CallFact
 from folkmoot.domain.contexts import PromptFact
-from folkmoot.domain.model_calls import ModelCallFact
+from folkmoot.domain.model_calls import FailureClass, ModelCallFact
 from folkmoot.domain.pending import Decision
 from folkmoot.domain.run_status import RunStatus
 
+CUT_WORDS = "This call was cut for the last turn before the time limit; its reply was not read."
 STATE_VERSION = 3  # raised when stored state changes so that an older worker must not claim it
 
 
@@ -93,6 +94,7 @@ class Facts:
 
     `stopped_by`: who asked for a stop, null if nobody did. `ran_out`: as a claim brings it. `decisions`: by call id.
     `prompts`: where the next prompt of each participant stands; empty: nothing is to be cut of any.
+    `under_way`: the model calls that this claim has begun and whose replies are still to come, by step key.
     """
 
     now: datetime
@@ -103,3 +105,12 @@ class Facts:
     decisions: Mapping[str, Decision] = field(default_factory=dict)
     ran_out: RunStatus | None = None
     prompts: Mapping[str, PromptFact] = field(default_factory=dict)
+    under_way: Mapping[str, UUID] = field(default_factory=dict)
+
+    def cut(self) -> Facts:
+        """The facts once all that is under way was cut: those replies are lost."""
+        lost = {
+            key: (*self.model_calls.get(key, ()), ModelCallFact(call_id, key, FailureClass.LOST, CUT_WORDS))
+            for key, call_id in self.under_way.items()
+        }
+        return replace(self, model_calls={**self.model_calls, **lost}, under_way={})

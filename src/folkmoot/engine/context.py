@@ -172,7 +172,8 @@ def _cut(view: View, room: Room, guessed: int, settings: ContextSettings) -> Cut
         return None
     reply = settings.summary_limit_tokens or round(2 * room.summary * room.ratio)
     return Cut(
-        upto=view.entered[end - 1],
+        # What was trimmed away between the two goes with the words beside it.
+        upto=view.entered[end] - 1 if end < len(loose) else view.entered[-1],
         tokens_before=round(guessed * room.ratio),
         tokens_covered=round(covered * room.ratio),
         summary_tokens=round(room.summary * room.ratio),

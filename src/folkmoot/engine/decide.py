@@ -1,7 +1,9 @@
 """What happens next. Where two rules hold at once, the first of this order decides (B30):
 
 1. a stop; 2. a person's time that ran out; 3. an open ballot that is complete (an acceptance ends the run); 4. the time limit;
-5. going round in circles; 6. a model that cannot be asked; 7. rounds in which all passed; 8. the bound on rounds.
+5. the last turn before it, which is over; 6. going round in circles; 7. a model that cannot be asked; 8. rounds in which all
+passed; 9. the bound on rounds. The last turn is given before 6 where something must be cut for it, else after 7: whoever cannot
+be asked gets none. It is told in place of the warning where both are due.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from folkmoot.domain.items import ORCHESTRATOR, EndReason, Item
 from folkmoot.domain.model_calls import OF_KEYS, FailureClass, ModelCallFact
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.runs import Facts
-from folkmoot.engine import compaction, instructions, round_robin, voting
+from folkmoot.engine import compaction, instructions, round_robin, time_limits, voting
 from folkmoot.engine.calls import closing_results, unknown_result
 from folkmoot.engine.protocol import Protocol
 from folkmoot.engine.repetition import Circle
@@ -51,6 +53,12 @@ def next_steps(seating: Seating, protocol: Protocol, facts: Facts, new_id: NewId
         limit = seating.definition.duration_auto_termination
         words = f"The time limit of {limit} was reached before the conversation ended."
         return (ending(protocol, EndReason.TIME, words, new_id=new_id, facts=facts),)
+    if time_limits.is_last_turn_over(protocol):
+        words = instructions.no_answer_in_time(seating.definition.duration_auto_termination)
+        return (ending(protocol, EndReason.TIME, words, new_id=new_id, facts=facts),)
+    cut = time_limits.cut(seating, protocol, facts, new_id)
+    if cut is not None:
+        return (cut,)
     unknown = _unknown(protocol, facts, new_id)
     if unknown is not None:
         return (unknown,)
@@ -64,10 +72,10 @@ def next_steps(seating: Seating, protocol: Protocol, facts: Facts, new_id: NewId
     if ballot is not None:
         if voting.people_missing(seating, ballot):
             return (voting.wait_for_people(ballot),)
-        return _askable(seating, protocol, voting.ballots(seating, protocol, ballot), facts, new_id)
+        return _asking(seating, protocol, voting.ballots(seating, protocol, ballot), facts, new_id)
     step = round_robin.next_in_turn(seating, protocol, facts, new_id)
     if isinstance(step, AskModel):
-        return _askable(seating, protocol, [step], facts, new_id)
+        return _asking(seating, protocol, [step], facts, new_id)
     return step if isinstance(step, tuple) else (step,)
 
 
@@ -86,6 +94,16 @@ def _unknown(protocol: Protocol, facts: Facts, new_id: NewId) -> Record | None:
         return None
     lost = [c for c in turn.open_calls if (fact := facts.calls.get(c.call.call_id)) is not None and fact.lost]
     return Record(tuple(unknown_result(c, turn.turn_id, new_id) for c in lost)) if lost else None
+
+
+def _asking(
+    seating: Seating, protocol: Protocol, steps: list[AskModel], facts: Facts, new_id: NewId
+) -> tuple[Step, ...]:
+    """The steps that can be asked, or what is to be said of the time before one of them begins."""
+    ready = _askable(seating, protocol, steps, facts, new_id)
+    asked = [step for step in ready if isinstance(step, AskModel)]
+    told = time_limits.before_calls(seating, protocol, asked, facts=facts, new_id=new_id)
+    return ready if told is None else (told,)
 
 
 def _askable(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from folkmoot.domain.definitions import (
     ChatMode,
     HumanSettings,
@@ -91,7 +93,48 @@ def _quoted(text: str) -> str:
 
 
 def task(definition: ResolvedInteraction) -> str:
-    return f"The task: {definition.task}"
+    """The task, and the time there is for it where the participants are told of time."""
+    warning, limit = definition.duration_warning_to_ai, definition.duration_auto_termination
+    text = f"The task: {definition.task}"
+    if warning is None or limit is None:
+        return text
+    return (
+        f"{text}\n\nThere is a time limit of {spoken(limit)} of work; waiting for people does not count. You are told when "
+        f"{spoken(limit - warning)} or less are left, and there is one last turn for the answer before the time is up."
+    )
+
+
+_UNITS = (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1))
+
+
+def spoken(span: timedelta) -> str:
+    """A time in words, such as `1 hour 5 minutes`: its two largest units, and nothing below a second."""
+    seconds = max(1, round(span.total_seconds()))
+    parts: list[str] = []
+    for noun, size in _UNITS:
+        count, seconds = divmod(seconds, size)
+        if count:
+            parts.append(_counted(count, noun))
+        elif parts:
+            break
+    return " ".join(parts[:2])
+
+
+def time_left(left: timedelta, *, can_propose: bool) -> str:
+    advice = "propose an answer, or support one." if can_propose else "say what is still to be said."
+    return f"Time is running out: {spoken(left)} left. Come to an end: {advice}"
+
+
+def last_turn(name: str, left: timedelta, *, can_propose: bool, is_alone: bool) -> str:
+    words = f"{name}, this is the last turn: {spoken(left)} left."
+    if not can_propose:
+        return f"{words} Say your last words; then the conversation ends."
+    then = "Then" if is_alone else "The others vote on it, and then"
+    return f"{words} Call propose_solution now with the best answer you have. {then} the conversation ends."
+
+
+def no_answer_in_time(limit: timedelta | None) -> str:
+    return f"The time limit of {limit} was close, and the last turn brought no answer that was agreed on."
 
 
 def floor(name: str, round_number: int) -> str:

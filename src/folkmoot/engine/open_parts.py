@@ -33,6 +33,7 @@ class Turn:
     """A turn that is open. `replies`: distinct model calls whose items are in; `loops`: those among them that called tools.
 
     `is_terminal`: a terminal tool has succeeded, so that the turn is over once the calls of its reply are done.
+    `is_last`: it is the last one before the time limit, and was told so.
     """
 
     turn_id: UUID
@@ -48,6 +49,7 @@ class Turn:
     open_calls: tuple[OpenCall, ...] = ()
     kept: Kept | None = None
     is_terminal: bool = False
+    is_last: bool = False
 
 
 @dataclass(frozen=True, slots=True)

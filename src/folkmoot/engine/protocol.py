@@ -24,6 +24,7 @@ class Protocol:
     """`next_seat`: index of who speaks next in this round; equal to the number of seats when the round is over.
 
     `readers`: who has a result that was too large to be shown whole, or may be trimmed, and may read on in it.
+    `is_warned_of_time`: all were told how much is left; `had_last_turn`: the last turn was given.
     """
 
     is_opened: bool = False
@@ -43,6 +44,8 @@ class Protocol:
     rejected: tuple[Rejected, ...] = ()
     readers: frozenset[str] = frozenset()
     repetition: Repetition = NOTHING_NOTED
+    is_warned_of_time: bool = False
+    had_last_turn: bool = False
     turns: dict[str, int] = field(default_factory=dict)
     calls: dict[str, int] = field(default_factory=dict)
 
@@ -51,7 +54,8 @@ class Protocol:
         return Protocol(
             self.is_opened, self.ended, self.round, self.next_seat, self.turn, self.asking, self.question, self.ballot,
             self.anybody_spoke, self.passes, self.silent_rounds, self.settling, self.unsettled_rounds, self.is_reminded,
-            self.rejected, self.readers, self.repetition, self.turns.copy(), self.calls.copy(),
+            self.rejected, self.readers, self.repetition, self.is_warned_of_time, self.had_last_turn, self.turns.copy(),
+            self.calls.copy(),
         )  # fmt: skip
 
     def advance(self, seating: Seating, item: Item) -> None:
@@ -218,6 +222,12 @@ class Protocol:
                 self.is_reminded = True
             case items.StuckWarning(participant=name):
                 self.repetition = self.repetition.warning(name)
+            case items.TimeWarning():
+                self.is_warned_of_time = True
+            case items.LastTurn():
+                self.had_last_turn = True
+                if self.turn is not None:  # whatever it has used up before, it may still bring its answer
+                    self.turn = replace(self.turn, is_last=True, loops=0, invalid_solutions=0, empty_replies=0)
             case items.Ended():
                 self.ended = True
 

@@ -71,13 +71,16 @@ def _wait_for_answer(question: Question) -> Wait:
 
 def _turn_step(seating: Seating, protocol: Protocol, turn: Turn) -> AskModel:
     withheld = turn.loops >= seating.definition.context.max_tool_call_loops
+    offered = seating.offered(turn.participant, reads_on=turn.participant in protocol.readers)
+    if turn.is_last:
+        offered = seating.answering(turn.participant)
     return AskModel(
         key=f"turn:{turn.turn_id}:{turn.replies}",
         participant=turn.participant,
         purpose=Purpose.TURN,
         turn_id=turn.turn_id,
-        offered=() if withheld else seating.offered(turn.participant, reads_on=turn.participant in protocol.readers),
-        required=False,
+        offered=() if withheld else offered,
+        required=turn.is_last and bool(offered) and not withheld,
         instruction=instructions.TOOLS_WITHHELD if withheld else None,
         turn=protocol.turns.get(turn.participant, 1),
         call=protocol.calls.get(turn.participant, 0) + 1,

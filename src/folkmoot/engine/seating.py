@@ -63,6 +63,10 @@ class Seating:
         """What a participant is offered in a turn of its own. `reads_on`: one of its results was not shown whole."""
         return self.turn_tools[participant] if reads_on else self._before_reading[participant]
 
+    def answering(self, participant: str) -> tuple[OfferedTool, ...]:
+        """What of a participant's tools leads to an answer: all that it is offered in the last turn."""
+        return tuple(tool for tool in self.turn_tools[participant] if tool.name == tools_offered.PROPOSE)
+
     def summariser(self, participant: str) -> ModelChoice:
         """What summarises a participant's view: a model of its own, or the participant's."""
         seat = self.participants[participant]

@@ -59,10 +59,14 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Something decided without I/O: items to append, and perhaps the end. Folding them in changes what comes next."""
+    """Something decided without I/O: items to append, and perhaps the end. Folding them in changes what comes next.
+
+    `cuts`: whatever is under way is cut with it, as at an end, and goes on by what is decided from there.
+    """
 
     items: tuple[Item, ...]
     end: End | None = None
+    cuts: bool = False
 
 
 @dataclass(frozen=True, slots=True)

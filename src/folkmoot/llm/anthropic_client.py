@@ -12,6 +12,7 @@ import httpx2
 from anthropic import AsyncAnthropic, AsyncStream, NotGiven, Omit, not_given
 from anthropic.types.beta import BetaMessage, BetaRawMessageStreamEvent
 
+from folkmoot.llm.ready_body import encoded
 from folkmoot.llm.tiers import hear_tier
 
 # The SDK looks for a key elsewhere if it is given none; a server that wants none is sent none.
@@ -71,14 +72,14 @@ class _Messages:
             headers["anthropic-beta"] = ",".join(betas)
         body = {name: value for name, value in fields.items() if not isinstance(value, Omit | NotGiven)}
         body |= {"stream": True} if stream else {}
-        options: Any = {"headers": headers}
         if extra_body and not isinstance(extra_body, Omit | NotGiven):
-            options["extra_json"] = extra_body
+            body |= extra_body
+        options: Any = {"headers": headers}
         if not isinstance(timeout, NotGiven):
             options["timeout"] = timeout
         made: BetaMessage | AsyncStream[BetaRawMessageStreamEvent] = await self._client.post(
             "/v1/messages",
-            body=body,
+            content=encoded(body),
             options=options,
             cast_to=BetaMessage,
             stream=stream,

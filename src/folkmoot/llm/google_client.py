@@ -17,6 +17,8 @@ import httpx2
 from google.genai import Client, errors
 from google.genai.types import GenerateContentResponse, HttpOptions, HttpResponse
 
+from folkmoot.llm.ready_body import encoded
+
 Json = Any
 
 _API = "v1beta"
@@ -81,9 +83,7 @@ class _Models:
     def _request(self, url: str, contents: Json, config: Json) -> httpx2.Request:
         timeout = config.get("http_options", {}).get("timeout")
         within = httpx2.USE_CLIENT_DEFAULT if timeout is None else self._within(timeout / 1000)
-        content = json.dumps(_body(contents, config), ensure_ascii=False, separators=(",", ":")).encode(
-            "utf-8", "surrogatepass"
-        )
+        content = encoded(_body(contents, config))
         return self._http.build_request("POST", url, headers=self._headers, content=content, timeout=within)
 
     def _within(self, seconds: float) -> httpx2.Timeout:

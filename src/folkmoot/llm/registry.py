@@ -15,84 +15,107 @@ from pathlib import Path
 from typing import Any
 
 from folkmoot.domain.model_calls import Model, ModelChoice
+from folkmoot.domain.providers import PROVIDERS, Protocol
 from folkmoot.kernel.errors import ModelUnavailable
 from folkmoot.llm.model_file import lack_of_file
 from folkmoot.llm.scripted import ScriptedModel
 
 ReadKey = Callable[[str], str | None]
 
-_OPENAI_KEY = "OPENAI_API_KEY"
+# Keys that are offered where they are set, and what a model would be called with them.
+_OFFERED_KEYS = (
+    ("OPENAI_API_KEY", "openai", "OpenAI"),
+    ("ANTHROPIC_API_KEY", "anthropic", "Anthropic"),
+    ("GEMINI_API_KEY", "google", "Google"),
+)
+_OTHER_GOOGLE_KEY = "GOOGLE_API_KEY"
 _OLLAMA = ("127.0.0.1", 11434)
 _OFFER_SECONDS = 0.3
-_REQUIRED_DISTRIBUTIONS = {"pydantic_ai": "pydantic-ai-slim[openai]", "openai": "openai", "xllamacpp": "xllamacpp"}
+_REQUIRED_DISTRIBUTIONS = {
+    "pydantic_ai": "pydantic-ai-slim[anthropic,google,openai]",
+    "openai": "openai",
+    "anthropic": "anthropic",
+    "google": "google-genai",
+    "xllamacpp": "xllamacpp",
+}
 
 
 class Models:
-    """The adapters of one process, one per provider; each is made at its first use. `data_dir`: where the local model's file is."""
+    """The adapters of one process, one per protocol; each is made at its first use. `data_dir`: where the local model's file is."""
 
     def __init__(self, *, data_dir: Path) -> None:
         self._data_dir = data_dir
         self._adapters: dict[str, Model] = {}
-        self._makers: dict[str, Callable[[], Model]] = {
-            "openai": self._make_openai,
-            "openai-compatible": self._make_openai,
-            "local": self._make_local,
-            "scripted": ScriptedModel,
-        }
+        # Of connections, which all providers behind HTTP share.
+        self._pool: Any = None
 
     @property
     def providers(self) -> tuple[str, ...]:
-        return tuple(self._makers)
+        return tuple(PROVIDERS)
 
     def adapter_of(self, choice: ModelChoice) -> Model:
         """The adapter that can ask `choice`. Errors: ModelUnavailable (unknown provider, its package is not installed)."""
-        adapter = self._adapters.get(choice.provider)
+        known = PROVIDERS.get(choice.provider)
+        if known is None:
+            raise ModelUnavailable(_unknown(choice.provider))
+        # A package of its own is an adapter of its own; all others share their protocol's.
+        name = choice.provider if known.protocol is Protocol.PACKAGED else known.protocol.value
+        adapter = self._adapters.get(name)
         if adapter is None:
-            adapter = self._adapters[choice.provider] = self._maker_of(choice.provider)()
+            adapter = self._adapters[name] = self._made(known.protocol, choice.provider)
         return adapter
 
     def lack_of(self, choice: ModelChoice) -> str | None:
         """A sentence about what `choice` lacks before any call (provider, URL, file, script; keys are looked for elsewhere), or null."""
-        if choice.provider not in self._makers:
-            return self._unknown(choice.provider)
-        if choice.provider == "openai-compatible" and not choice.base_url:
-            return f"Model '{choice.model_name}' of provider openai-compatible has no baseUrl: set the server's URL, ending in /v1."
-        if choice.provider == "local":
+        known = PROVIDERS.get(choice.provider)
+        if known is None:
+            return _unknown(choice.provider)
+        if known.needs_base_url and not choice.base_url:
+            return f"Model '{choice.model_name}' of provider {choice.provider} has no baseUrl: set the server's URL, ending in /v1."
+        if known.protocol is Protocol.LOCAL:
             return lack_of_file(choice.model_name, choice.path, self._data_dir)
-        if choice.provider == "scripted" and choice.script is None:
+        if known.protocol is Protocol.SCRIPTED and choice.script is None:
             return f"Scripted model '{choice.model_name}' has no script: set `path` to a file of rules."
         return None
 
     async def close(self) -> None:
         adapters, self._adapters = list(self._adapters.values()), {}
+        pool, self._pool = self._pool, None
         for adapter in adapters:
             await adapter.close()
+        if pool is not None:
+            await pool.close()
 
-    def _maker_of(self, provider: str) -> Callable[[], Model]:
-        maker = self._makers.get(provider)
-        if maker is None:
-            raise ModelUnavailable(self._unknown(provider))
-        return maker
-
-    def _unknown(self, provider: str) -> str:
-        return f"There is no model provider '{provider}'; there are: {', '.join(self._makers)}."
-
-    def _make_openai(self) -> Model:
-        # Both names share one adapter, and so one pool of connections.
-        made: Model = _adapter_module("openai").adapter(_adapter_module("pool").Pool())
-        return self._adapters.setdefault("openai-compatible", self._adapters.setdefault("openai", made))
-
-    def _make_local(self) -> Model:
-        made: Model = _adapter_module("local").LocalModel(data_dir=self._data_dir)
+    def _made(self, protocol: Protocol, provider: str) -> Model:
+        made: Model
+        if protocol is Protocol.SCRIPTED:
+            return ScriptedModel()
+        module = _adapter_module(protocol.value)
+        if protocol is Protocol.LOCAL:
+            made = module.LocalModel(data_dir=self._data_dir)
+            return made
+        if self._pool is None:
+            self._pool = _adapter_module("pool").Pool()
+        made = module.adapter(self._pool, provider) if protocol is Protocol.PACKAGED else module.adapter(self._pool)
         return made
+
+
+def _unknown(provider: str) -> str:
+    return f"There is no model provider '{provider}'; there are: {', '.join(PROVIDERS)}."
 
 
 async def offers(read_key: ReadKey) -> list[str]:
     """A sentence for each further model this machine could use. Nothing is used unasked; only loopback is looked at."""
     found = []
-    if read_key(_OPENAI_KEY):
+    for variable, provider, shown in _OFFERED_KEYS:
+        if read_key(variable):
+            found.append(
+                f"{variable} is set: MODEL={provider}:NAME would use that key with {shown}. It is not used unless you say so."
+            )
+    if read_key(_OTHER_GOOGLE_KEY):
         found.append(
-            f"{_OPENAI_KEY} is set: MODEL=openai:NAME would use that key with OpenAI. It is not used unless you say so."
+            f"{_OTHER_GOOGLE_KEY} is set: a google model with apiKeyVariable {_OTHER_GOOGLE_KEY} would use that key with Google. It is not "
+            "used unless you say so."
         )
     names = await _ollama_models()
     if names is not None:

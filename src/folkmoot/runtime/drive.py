@@ -17,7 +17,7 @@ from uuid import UUID
 from folkmoot.domain.items import EndReason, Item, Summary
 from folkmoot.domain.model_calls import WAITED_OUT, FailureClass, Held, ModelCallFact, ModelFailure, ModelReply
 from folkmoot.domain.runs import ClaimedRun, Facts
-from folkmoot.engine import decide, record
+from folkmoot.engine import decide, record, time_limits
 from folkmoot.engine.protocol import Protocol
 from folkmoot.engine.step import AskModel, End, RunCall
 from folkmoot.kernel import fault_points
@@ -63,6 +63,7 @@ class Drive:
         self._transcript = Transcript(claimed.claim, claimed.last_sequence)
         self._under_way: dict[str, asyncio.Task[None]] = {}
         self._asking: dict[str, ModelCallBegun] = {}
+        self._cut: list[asyncio.Task[None]] = []
         self._unsent: list[UUID] = []  # model calls whose rows are written, or may be, and which were not sent yet
         self._held: dict[str, float] = {}  # steps that no key was free for, and when it is worth to look again
         self._inbox: asyncio.Queue[perform.Performed | Exception | None] = asyncio.Queue()
@@ -70,6 +71,7 @@ class Drive:
         self._is_over = False
         self._has_written = False
         self._wake_at: float | None = None
+        self._decided_at = 0.0
 
     @property
     def driver_errors(self) -> int:
@@ -134,18 +136,20 @@ class Drive:
     # deciding
 
     def _facts(self) -> Facts:
-        now = datetime.fromtimestamp(self._clock.now_timestamp(), UTC)
+        self._decided_at = self._clock.now_timestamp()
+        now = datetime.fromtimestamp(self._decided_at, UTC)
         claimed = self._claimed
         return self._transcript.facts(
-            now, work_deadline=claimed.work_deadline, stopped_by=self._stopped_by, ran_out=claimed.ran_out
-        )
+            now, work_deadline=claimed.work_deadline, stopped_by=self._stopped_by, ran_out=claimed.ran_out,
+            under_way={key: begun.model_call_id for key, begun in self._asking.items()},
+        )  # fmt: skip
 
     def _decide(self, ahead: Protocol, firm: Firm) -> Plan:
         """What follows from a state. `ahead` is taken over and folded on. Nobody is waited for while something is under way."""
         facts, seating, new_id = self._facts(), self._transcript.seating, self._workshop.new_id
         with self._transcript.ahead_with(firm.items) as on_item:
             plan = planned(seating, ahead, facts, new_id, on_item=on_item)
-            if self._under_way:
+            if self._under_way and not plan.cuts:
                 plan.wait = None
             self._plan_model_calls(plan, [*firm.items, *plan.items])
         return plan
@@ -153,7 +157,7 @@ class Drive:
     def _plan_model_calls(self, plan: Plan, unread: Sequence[Item]) -> None:
         """A row for each model call that begins now; the time of the next one that has to wait."""
         for step in plan.steps:
-            if not isinstance(step, AskModel) or step.key in self._under_way:
+            if not isinstance(step, AskModel) or (step.key in self._under_way and not plan.cuts):
                 continue
             not_before = max(step.not_before or 0.0, self._held.get(step.key, 0.0))
             if not_before > self._clock.now_timestamp():
@@ -195,6 +199,8 @@ class Drive:
         ended = list(firm.model_calls_ended)
         if plan.end is not None:
             ended += [self._transcript.lost_call(begun, is_firm=False) for begun in self._asking.values()]
+        elif plan.cuts:
+            ended += [self._transcript.cut_call(begun) for begun in self._asking.values()]
         append = Append(
             self.claim, self.signal_number, new, len(firm.items), _end(plan.end) if plan.end else None,
             Pause(plan.wait.status, plan.wait.pending) if plan.wait else None,
@@ -208,6 +214,8 @@ class Drive:
         if not is_whole:
             self._unsent = []
         self._is_over = is_whole and (plan.end is not None or plan.wait is not None)
+        if is_whole and plan.cuts:
+            self._cut_off()
         if is_whole and plan.wait is not None:
             fault_points.reach("after_pause")
             self._workshop.watched.paused(self.claim.tenant_id, self.claim.run_id, sequence=self._transcript.sequence)
@@ -265,6 +273,15 @@ class Drive:
         self._unsent = []
         return await self._begin_calls(calls) if calls else True
 
+    def _cut_off(self) -> None:
+        """What is under way is not waited for any more; its outcome, should it have come already, is dropped."""
+        for begun in self._asking.values():
+            self._transcript.note_cut(begun)
+        for task in self._under_way.values():
+            task.cancel()
+        self._cut += self._under_way.values()
+        self._asking, self._under_way = {}, {}
+
     async def _begin_calls(self, calls: list[RunCall]) -> bool:
         """Record the calls as begun, in a commit of its own just before they are sent."""
         ids = [UUID(step.call.call_id) for step in calls]
@@ -288,7 +305,9 @@ class Drive:
             self._inbox.put_nowait(fault)
 
     async def _take(self, done: perform.Performed) -> None:
-        """Record a step's outcome."""
+        """Record a step's outcome, unless it was cut."""
+        if not self._is_awaited(done):
+            return
         self._under_way.pop(done.step.key, None)
         seating, protocol, new_id = self._transcript.seating, self._transcript.protocol, self._workshop.new_id
         if isinstance(done, perform.Called):
@@ -308,6 +327,12 @@ class Drive:
             return await self._commit(firm)
         made = record.items_of_reply(seating, protocol, step, reply=outcome, model_call_id=call_id, new_id=new_id)
         await self._commit(Firm(made, [self._answered(step, call_id, outcome)]))
+
+    def _is_awaited(self, done: perform.Performed) -> bool:
+        if isinstance(done, perform.Called):
+            return done.step.key in self._under_way
+        asked = self._asking.get(done.step.key)
+        return asked is not None and asked.model_call_id == done.model_call_id
 
     def _answered(self, step: AskModel, call_id: UUID, reply: ModelReply) -> ModelCallEnded:
         self._transcript.note_reply(step, call_id, reply)
@@ -340,18 +365,21 @@ class Drive:
         await self._commit(Firm())
 
     def _set_timer(self, timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
-        """Wake at the time limit, or when a model may be asked again."""
+        """Wake at the time limit, when something is to be cut for the last turn, or when a model may be asked again."""
         if timer is not None:
             timer.cancel()
         deadline = self._claimed.work_deadline
         due = [t for t in (self._wake_at, deadline.timestamp() if deadline else None) if t is not None]
+        cut = time_limits.next_cut(self._transcript.seating.definition, self._transcript.protocol, deadline)
+        if cut is not None and cut.timestamp() > self._decided_at:  # else it was decided on already
+            due.append(cut.timestamp())
         if not due or self._lets_go:
             return None
         delay = max(0.0, min(due) - self._clock.now_timestamp()) + 0.001
         return asyncio.get_running_loop().call_later(delay, self.nudge)
 
     async def _cancel_all(self) -> None:
-        tasks = list(self._under_way.values())
+        tasks = [*self._under_way.values(), *self._cut]
         for task in tasks:
             task.cancel()
         for task in tasks:

@@ -23,7 +23,7 @@ from folkmoot.store.appends import ModelCallBegun, ModelCallEnded
 class Plan:
     """What was decided from a state: items and perhaps the end or a wait (soft), then the steps to perform.
 
-    `protocol`: the state after them.
+    `protocol`: the state after them. `cuts`: whatever is under way is cut before they begin.
     """
 
     items: list[Item]
@@ -33,6 +33,7 @@ class Plan:
     wait: Wait | None = None
     wake_at: float | None = None
     begun: list[ModelCallBegun] = field(default_factory=list)
+    cuts: bool = False
 
 
 @dataclass(slots=True)
@@ -70,6 +71,8 @@ def planned(seating: Seating, ahead: Protocol, facts: Facts, new_id: NewId, *, o
         for item in first.items:
             ahead.advance(seating, item)
             on_item(item)
+        if first.cuts:
+            plan.cuts, facts = True, facts.cut()
         if first.end is not None:
             plan.end = first.end
             return plan

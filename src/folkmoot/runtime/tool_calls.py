@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, assert_never
 from uuid import UUID
 
-from folkmoot.domain.calls import CallResult, FunctionTarget, ResultTarget, Tool
+from folkmoot.domain.calls import CallBounds, CallResult, FunctionTarget, ResultTarget, Tool
 from folkmoot.domain.operations import OperationTarget, SecretHeader
 from folkmoot.kernel.errors import FolkmootError, Unreachable
 from folkmoot.runtime import large_results
@@ -30,10 +30,7 @@ class Operations(Protocol):
         arguments: dict[str, Any],
         *,
         headers: dict[str, str],
-        limit_seconds: float,
-        limit_bytes: int,
-        idempotency_key: str,
-        is_repeatable: bool,
+        bounds: CallBounds,
         verify: bool,
     ) -> CallResult: ...
 
@@ -82,8 +79,6 @@ class ToolCalls:
             return CallResult(text, is_error=True)
         except FolkmootError as error:
             return CallResult(f"{tool.name} was not called: {error}", is_error=True)
-        return await self.operations.call(
-            target, arguments, headers=headers, limit_seconds=tool.limit_seconds, limit_bytes=tool.limit_bytes,
-            idempotency_key=call_id, is_repeatable=tool.is_idempotent or tool.is_read_only,
-            verify=tool.is_gated,  # what a person approved is what is called, or nothing is (F32)
-        )  # fmt: skip
+        bounds = CallBounds(tool.limit_seconds, tool.limit_bytes, call_id, tool.is_idempotent or tool.is_read_only)
+        # `verify`: what a person approved is what is called, or nothing is (F32)
+        return await self.operations.call(target, arguments, headers=headers, bounds=bounds, verify=tool.is_gated)

@@ -6,7 +6,7 @@ decisions (`engine`) and commits (`drive`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -28,7 +28,7 @@ from folkmoot.domain.model_calls import (
 from folkmoot.domain.operations import OperationTarget
 from folkmoot.domain.pending import Decision
 from folkmoot.domain.run_status import RunStatus
-from folkmoot.domain.runs import Claim, Facts
+from folkmoot.domain.runs import CUT_WORDS, Claim, Facts
 from folkmoot.engine import compaction, estimates
 from folkmoot.engine.protocol import Protocol
 from folkmoot.engine.seating import Seating
@@ -120,11 +120,14 @@ class Transcript:
     # the facts beside the items
 
     def facts(
-        self, now: datetime, *, work_deadline: datetime | None, stopped_by: str | None, ran_out: RunStatus | None
-    ) -> Facts:
+        self, now: datetime, *, work_deadline: datetime | None, stopped_by: str | None, ran_out: RunStatus | None,
+        under_way: Mapping[str, UUID],
+    ) -> Facts:  # fmt: skip
         is_cut = self.protocol.is_opened and self.sizes.are_cut
         prompts = self.sizes.facts(self._model_calls) if is_cut else {}
-        return Facts(now, work_deadline, stopped_by, self._model_calls, self._calls, self._decisions, ran_out, prompts)
+        return Facts(
+            now, work_deadline, stopped_by, self._model_calls, self._calls, self._decisions, ran_out, prompts, under_way
+        )
 
     def note_failure(self, fact: ModelCallFact) -> None:
         self._model_calls[fact.step_key] = (*self._model_calls.get(fact.step_key, ()), fact)
@@ -150,9 +153,17 @@ class Transcript:
             )
         return ended
 
-    def lost_call(self, begun: ModelCallBegun, *, is_firm: bool) -> ModelCallEnded:
+    def lost_call(self, begun: ModelCallBegun, *, is_firm: bool, words: str = _LOST_WORDS) -> ModelCallEnded:
         """A model call under way whose reply will not be read."""
-        return _lost(begun.model_call_id, estimates.usage_of_lost(begun.estimated_tokens or 0), is_firm=is_firm)
+        usage = estimates.usage_of_lost(begun.estimated_tokens or 0)
+        return _lost(begun.model_call_id, usage, is_firm=is_firm, words=words)
+
+    def cut_call(self, begun: ModelCallBegun) -> ModelCallEnded:
+        """A model call under way that is cut for the last turn."""
+        return self.lost_call(begun, is_firm=False, words=CUT_WORDS)
+
+    def note_cut(self, begun: ModelCallBegun) -> None:
+        self.note_failure(ModelCallFact(begun.model_call_id, begun.step_key, FailureClass.LOST, CUT_WORDS))
 
     def _fact_of(self, call_id: str, *, has_begun: bool) -> CallFact:
         """A call that began under a former claim is lost, but for an idempotent one, which is simply made again."""
@@ -234,7 +245,5 @@ def _outcome(body: items.ToolResult, detail: items.Detail | None) -> str:
     return "error" if body.is_error else "done"
 
 
-def _lost(call_id: UUID, usage: Usage, *, is_firm: bool) -> ModelCallEnded:
-    return ModelCallEnded(
-        call_id, usage, error_class=FailureClass.LOST.value, error_message=_LOST_WORDS, is_firm=is_firm
-    )
+def _lost(call_id: UUID, usage: Usage, *, is_firm: bool, words: str = _LOST_WORDS) -> ModelCallEnded:
+    return ModelCallEnded(call_id, usage, error_class=FailureClass.LOST.value, error_message=words, is_firm=is_firm)

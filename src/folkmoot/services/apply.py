@@ -23,7 +23,8 @@ from folkmoot.store import definitions, tenancy
 from folkmoot.store.database import Database, Reader, Writer
 from folkmoot.store.definitions import Outcome
 
-_ORDER = (
+# what others refer to comes before them
+PUBLISH_ORDER = (
     DefinitionKind.CREDENTIAL_STACK,
     DefinitionKind.AI_MODEL,
     DefinitionKind.MCP_CONNECTOR,
@@ -128,7 +129,7 @@ async def _apply(
 ) -> tuple[Change, ...]:
     _refuse([document.placed(fault) for document in documents for fault in faults_of(document.version)])
     changes = {}
-    for kind in _ORDER:
+    for kind in PUBLISH_ORDER:
         faults: list[Fault] = []
         # In one order for all, so that two that apply the same set wait for each other and never for ever.
         for document in sorted(documents, key=lambda document: (document.namespace, document.name)):
@@ -177,7 +178,7 @@ async def _prune(writer: Writer, caller: Caller, documents: Sequence[Document]) 
     kept = {document.key for document in documents}
     pruned = []
     for namespace in sorted({document.namespace for document in documents}):
-        for kind in reversed(_ORDER):
+        for kind in reversed(PUBLISH_ORDER):
             for stored in await everything(writer, caller, kind=kind, namespace=namespace):
                 definition = stored.definition
                 if (kind, namespace, definition.name) not in kept:

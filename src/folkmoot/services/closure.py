@@ -21,6 +21,7 @@ from folkmoot.domain.definitions import (
     AgentVersion,
     AiModelVersion,
     DefinitionKind,
+    ModelOverride,
     Participant,
     Reference,
     ResolvedInteraction,
@@ -33,9 +34,11 @@ from folkmoot.domain.participant_checks import faults_of_participant
 from folkmoot.domain.prompts import fill
 from folkmoot.domain.schema_documents import step
 from folkmoot.domain.schemas import check_schema
+from folkmoot.domain.time_checks import LIMIT, WARNING, faults_of_warning
 from folkmoot.domain.tool_names import PROTOCOL_TOOLS
 from folkmoot.kernel.errors import BadInput, Fault
 from folkmoot.services import references
+from folkmoot.services.overrides import Overrides
 from folkmoot.services.tooling import Tooling
 from folkmoot.store.database import Reader
 
@@ -50,7 +53,8 @@ class StartFields:
 
     `inputs`: names and values as text, in the order given. `response_json_schema` takes the place of the definition's;
     the durations likewise. `disabled_tools` null: none were named. `later`: the fields of later parts that were
-    sent, by their wire names. `credentials`: entries without names; `credential_stack`: `name` or `namespace/name`. `model`: one to use in place of every agent's own; only commands set it.
+    sent, by their wire names. `credentials`: entries without names; `credential_stack`: `name` or `namespace/name`. `model`: one to
+    use in place of all that the definitions name; only commands set it.
     """
 
     inputs: tuple[tuple[str, str], ...] = ()
@@ -58,6 +62,8 @@ class StartFields:
     disabled_tools: tuple[str, ...] | None = None
     duration_auto_termination: timedelta | None = None
     duration_human_timeout: timedelta | None = None
+    duration_warning_to_ai: timedelta | None = None
+    ai_model_overrides: tuple[ModelOverride, ...] = ()
     tags: tuple[str, ...] = ()
     priority: int = 0
     credentials: tuple[StackEntry, ...] = ()
@@ -114,6 +120,10 @@ class Closure:
         self._tool_names: set[str] = set()
         self._models: dict[tuple[UUID, int], ModelChoice] = {}
         self._places: dict[str, str] = {}
+        self._names: list[str] = []
+        self._overrides = Overrides(
+            request.ai_model_overrides, find=self._catalogue_model, choose=self._choice, for_all=request.model
+        )
         self.faults: list[Fault] = []
         self.later: list[Fault] = []
 
@@ -122,8 +132,13 @@ class Closure:
         if not self._is_survey:
             self._check_request()
         self._note_later(self._interaction)
+        await self._overrides.settle(self._body)
         participants = [p for binding in self._body.agents if (p := await self._participant(binding))]
         self.faults += faults_of_names(("", participant.name) for participant in participants)
+        self.later += self._overrides.later
+        self.faults += self._overrides.faults
+        if len(self._names) == len(self._body.agents):  # else who takes part is not known
+            self.faults += self._overrides.faults_of_names(self._names)
         self.faults += [self._placed(fault) for fault in self._tooling.faults]
         self._check_disabled_tools()
         return self._resolved(tuple(participants))
@@ -156,6 +171,8 @@ class Closure:
             duration_auto_termination=request.duration_auto_termination or body.duration_auto_termination,
             duration_human_timeout=request.duration_human_timeout or body.duration_human_timeout,
             disabled_tools=request.disabled_tools or (),
+            duration_warning_to_ai=request.duration_warning_to_ai or body.duration_warning_to_ai,
+            ai_model_overrides=request.ai_model_overrides,
         )
 
     def _check_request(self) -> None:
@@ -179,6 +196,19 @@ class Closure:
             self.faults.append(
                 Fault("/durationHumanTimeout", "A person needs some time to answer; name a longer time.")
             )
+        self._check_warning()
+
+    def _check_warning(self) -> None:
+        request, body = self._request, self._body
+        given, limit = request.duration_warning_to_ai, request.duration_auto_termination
+        if given is not None and given <= timedelta(0):
+            self.faults.append(
+                Fault(WARNING, "The participants are warned after some time at work; name a longer time.")
+            )
+        pointer = WARNING if given is not None else LIMIT if limit is not None else ""
+        self.faults += faults_of_warning(
+            given or body.duration_warning_to_ai, limit or body.duration_auto_termination, pointer=pointer
+        )
 
     def _placed(self, fault: Fault) -> Fault:
         """An input's fault at the place where the request has that input."""
@@ -198,7 +228,10 @@ class Closure:
         self.faults += faults_of_participant(
             "", agent=agent.body, name=agent.definition.name, binding=binding, interaction=self._body
         )
-        model = self._request.model or await self._model(agent.body.model, agent)
+        name = binding.name if binding.name is not None else agent.definition.name
+        self._names.append(name)
+        model = self._overrides.own(name) or await self._model(agent.body.model, agent)
+        compacting = self._overrides.compacting(name)
         self._tool_names |= {
             *agent.body.function_tools,
             *(bound.name for holder in (agent.body, binding, self._body) for _, bound in operations_of(holder)),
@@ -210,8 +243,10 @@ class Closure:
         lack = self._bench.lack_of(model)
         if lack is not None:
             self.faults.append(Fault("", f"Agent '{agent.definition.name}' cannot be asked. {lack}"))
+        if compacting is not None and (lack := self._bench.lack_of(compacting)) is not None:
+            self.faults.append(Fault("", f"The model that compacts for '{name}' cannot be asked. {lack}"))
         return Participant(
-            name=binding.name if binding.name is not None else agent.definition.name,
+            name=name,
             agent_id=agent.definition.definition_id,
             agent_name=agent.definition.name,
             agent_version=agent.number,
@@ -220,6 +255,7 @@ class Closure:
             model=model,
             sampling=self._sampling(agent.body.settings),
             tools=tools,
+            compaction_model=compacting,
         )
 
     def _commands_refused(self, tools: Iterable[Tool]) -> Iterator[Fault]:
@@ -245,21 +281,25 @@ class Closure:
         key = (stored.definition.definition_id, stored.number)
         if key not in self._models:
             assert isinstance(stored.body, AiModelVersion)
-            self._models[key] = self._choice(stored.definition.name, stored.body)
+            self._models[key] = self._choice(f"AI model '{stored.definition.name}'", stored.body)
         return self._models[key]
 
-    def _choice(self, name: str, version: AiModelVersion) -> ModelChoice:
+    async def _catalogue_model(self, reference: Reference) -> StoredVersion | str:
+        return await references.enabled(
+            self._reader, self._tenant_id, kind=DefinitionKind.AI_MODEL, reference=reference,
+            namespace=self._interaction.definition.namespace,
+        )  # fmt: skip
+
+    def _choice(self, title: str, version: AiModelVersion, pointer: str = "") -> ModelChoice:
         script: Json = None
         if version.provider == "scripted" and version.path is not None:
             try:
                 script = self._bench.read_script(version.path)
             except BadInput as error:
-                self.faults.append(Fault("", f"The script of AI model '{name}' cannot be used. {error}"))
+                self.faults.append(Fault(pointer, f"The script of {title} cannot be used. {error}"))
             except (OSError, UnicodeError) as error:
                 reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-                self.faults.append(
-                    Fault("", f"The script of AI model '{name}' cannot be read ({version.path}): {reason}.")
-                )
+                self.faults.append(Fault(pointer, f"The script of {title} cannot be read ({version.path}): {reason}."))
         return ModelChoice(
             provider=version.provider,
             model_name=version.model_name,

@@ -75,6 +75,10 @@ class Links:
         agents = [await self._participant(index, binding, version) for index, binding in enumerate(version.agents)]
         linked = replace(version, agents=tuple(agents), later=await self._later(version.later))
         linked = await self._with_operations("", linked)
+        if version.compaction_model is not None:
+            pointer = "/contextSettings/compactionModel"
+            model, _ = await self._definition(pointer, DefinitionKind.AI_MODEL, version.compaction_model)
+            linked = replace(linked, compaction_model=model)
         ids = {binding.agent.definition_id for binding in agents}
         secrets = [
             await self._secret_input(f"/inputsConnectorAuthenticationSecret/{index}", item, ids)

@@ -17,7 +17,8 @@ from folkmoot.domain.schema_documents import step
 
 Json = Any
 
-_SPREAD = ("later", "server")
+SPREAD = ("later", "server")  # fields whose own fields stand among the others on the wire
+NESTED = {"compactionModel": "contextSettings"}  # fields that stand inside another one on the wire
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ def differences(before: Version, after: Version) -> tuple[Difference, ...]:
 
     References are told by name; only where nothing else differs, by the id of what bears that name now.
     """
-    by_name = tuple(_between("", _plain(before, shown=_named), _plain(after, shown=_named)))
+    by_name = tuple(_between("", _plain(before, shown=named), _plain(after, shown=named)))
     return by_name or tuple(_between("", _plain(before, shown=str), _plain(after, shown=str)))
 
 
@@ -77,11 +78,15 @@ def _fields(value: Any, *, shown: Callable[[Reference], str]) -> dict[str, Json]
         part = _plain(getattr(value, field.name), shown=shown)
         if part == []:
             continue  # nothing listed is as if nothing was said
-        plain.update(part if field.name in _SPREAD else {_camel(field.name): part})
+        plain.update(part if field.name in SPREAD else {wire_name(field.name): part})
+    for name, place in NESTED.items():
+        if name in plain:
+            plain[place] = {**plain[place], name: plain.pop(name)}
     return plain
 
 
-def _named(reference: Reference) -> str:
+def named(reference: Reference) -> str:
+    """As people write it: by name, where it has one."""
     if reference.name is None:
         return str(reference)
     place = f"{reference.namespace}/" if reference.namespace else ""
@@ -95,6 +100,7 @@ def _span(span: timedelta) -> str:
     return "".join(f"{count}{unit}" for count, unit in counts if count) or f"{span.microseconds / 1000:g}ms"
 
 
-def _camel(name: str) -> str:
+def wire_name(name: str) -> str:
+    """A field's name as the wire has it."""
     head, *rest = name.split("_")
     return head + "".join(part.capitalize() for part in rest)

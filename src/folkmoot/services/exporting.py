@@ -9,21 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from folkmoot.domain.connectors import OpenApiConnectorVersion
-from folkmoot.domain.definitions import DefinitionKind, StoredVersion
+from folkmoot.domain.definitions import StoredVersion
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import NotFound
-from folkmoot.services.apply import everything
+from folkmoot.services.apply import PUBLISH_ORDER, everything
 from folkmoot.store import audit, operations, tenancy
 from folkmoot.store.database import Database
-
-_ORDER = (
-    DefinitionKind.CREDENTIAL_STACK,
-    DefinitionKind.AI_MODEL,
-    DefinitionKind.MCP_CONNECTOR,
-    DefinitionKind.OPEN_API_CONNECTOR,
-    DefinitionKind.AGENT,
-    DefinitionKind.INTERACTION,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +33,7 @@ async def export(database: Database, caller: Caller, *, namespace: str) -> Expor
         place = await tenancy.find_namespace(writer, caller.tenant_id, name=namespace)
         if place is None:
             raise NotFound(f"There is no namespace '{namespace}'. Publishing something in it makes it.")
-        for kind in _ORDER:
+        for kind in PUBLISH_ORDER:
             found += await everything(writer, caller, kind=kind, namespace=namespace)
         for stored in found:
             body = stored.body

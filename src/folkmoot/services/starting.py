@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from folkmoot.domain.definitions import DefinitionKind, Reference, ResolvedInteraction, StoredVersion
+from folkmoot.domain.rights import Right
 from folkmoot.domain.schema_documents import step
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import BadInput, Fault, NotFound, NotYetBuilt
@@ -33,8 +34,6 @@ _CONTEXT = "context, time, keys and cost"
 _MEMORY = "memory, web and knowledge"
 _KERNEL = "lanes, automations and retention"
 _PARTS = {
-    "durationWarningToAi": _CONTEXT,
-    "aiModelOverrides": _CONTEXT,
     "webDownloadPartitionId": _MEMORY,
     "webAccessOverrides": _MEMORY,
     "looms": _MEMORY,
@@ -51,10 +50,13 @@ async def start(
 ) -> UUID:  # fmt: skip
     """A new run's id; with `scope` (an Idempotency-Key) that of the run which the first request with it made.
 
+    A whole model is a definition, with a URL, a file and a key to use: giving one takes the right to publish (NotPermitted).
     `interaction` by id or by namespace and name; its `version` null takes the latest enabled one. Raises NotFound (no such
     interaction), NotYetBuilt (fields of later parts), BadInput (all else that is wrong, each thing a fault), InFlight and
     KeyReused (the Idempotency-Key), NotPermitted (credentials for a server of the start's choice, without the right to secrets).
     """
+    if any(override.custom_model is not None for override in request.ai_model_overrides):
+        caller.require(Right.PUBLISH)
     if scope is not None and not 1 <= len(scope.key) <= _MAX_KEY_CHARACTERS:
         raise BadInput(f"An Idempotency-Key has 1 to {_MAX_KEY_CHARACTERS} characters; use a shorter one.")
     async with database.writer() as writer:

@@ -7,6 +7,7 @@ escape (`\\ud83d`). Deliberately absent: a third set of classes; these are TypeA
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from functools import cached_property
 from typing import Annotated, Any, Generic, TypeVar, get_args
 
@@ -20,6 +21,7 @@ from folkmoot.domain.definitions import (
     AgentVersion,
     AiModelVersion,
     DefinitionKind,
+    ModelOverride,
     ResolvedInteraction,
     RoundRobinVersion,
 )
@@ -91,6 +93,8 @@ BODIES: dict[str, Codec[Any]] = {body.kind: Codec(body) for body in get_args(ite
 DETAIL: Codec[items.Detail] = Codec(Annotated[items.Detail, Field(discriminator="type")])
 USAGE: Codec[Usage] = Codec(Usage)
 RESOLVED: Codec[ResolvedInteraction] = Codec(ResolvedInteraction)
+OVERRIDES: Codec[tuple[ModelOverride, ...]] = Codec(tuple[ModelOverride, ...])
+SPAN: Codec[timedelta | None] = Codec(timedelta | None)
 OPERATION_VERSION: Codec[OperationVersion] = Codec(OperationVersion)
 DESCRIPTOR: Codec[Descriptor] = Codec(Annotated[Descriptor, Field(discriminator="type")])
 VERSIONS: dict[DefinitionKind, Codec[Any]] = {

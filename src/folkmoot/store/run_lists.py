@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from folkmoot.domain.credentials import CredentialEntry, StackSnapshot
+from folkmoot.domain.definitions import ModelOverride
 from folkmoot.domain.inbox import PendingEntry
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.runs import Run
-from folkmoot.store.codecs import Codec, json_value, safe
+from folkmoot.store.codecs import OVERRIDES, SPAN, Codec, json_value, safe
 from folkmoot.store.database import Reader, queries
 from folkmoot.store.pending import read_entry
 from folkmoot.store.runs import read_run
@@ -41,6 +42,8 @@ class RunView:
     inputs: tuple[tuple[str, str], ...]
     disabled_tools: tuple[str, ...]
     pending: PendingEntry | None = None
+    duration_warning_to_ai: timedelta | None = None
+    ai_model_overrides: tuple[ModelOverride, ...] = ()
     keys: RunKeys = field(default_factory=RunKeys)
 
 
@@ -134,5 +137,7 @@ def _view(row: Any) -> RunView:
     if row["x_pending_id"] is not None:
         columns = {name.removeprefix("x_"): value for name, value in row.items() if name.startswith("x_")}
         entry = read_entry({**columns, "run_id": row["run_id"]})
+    warning = SPAN.read(row["duration_warning_to_ai"] or "null")
+    overrides = OVERRIDES.read(row["ai_model_overrides"] or "[]")
     keys = _KEYS.read(row["keys"]) if row["keys"] is not None else RunKeys()
-    return RunView(read_run(row), row["now"], inputs, disabled, entry, keys)
+    return RunView(read_run(row), row["now"], inputs, disabled, entry, warning, overrides, keys)

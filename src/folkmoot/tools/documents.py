@@ -10,10 +10,10 @@ from collections.abc import Mapping
 
 import httpx2
 
+from folkmoot.domain.connectors import MAX_DOCUMENT_BYTES
 from folkmoot.kernel.errors import ConnectorFault
 from folkmoot.tools.addresses import Guard, guarded_client
 
-MAX_BYTES = 33_554_432
 _ACCEPT = "application/json, application/yaml;q=0.9, text/yaml;q=0.8, */*;q=0.5"
 
 
@@ -24,7 +24,7 @@ async def fetch_document(guard: Guard, url: str, *, headers: Mapping[str, str], 
     try:
         async with (
             asyncio.timeout(limit_seconds),
-            guarded_client(guard, headers=sent, timeout=limit_seconds, limit_bytes=MAX_BYTES) as client,
+            guarded_client(guard, headers=sent, timeout=limit_seconds, limit_bytes=MAX_DOCUMENT_BYTES) as client,
         ):
             answer = await client.get(url)
     except TimeoutError:

@@ -31,9 +31,13 @@ def version_of(request: wire.AiModelVersionRequest) -> AiModelVersion:
 def version(stored: StoredVersion) -> wire.AiModelVersion:
     body = stored.body
     assert isinstance(body, AiModelVersion)
+    return wire.AiModelVersion(**version_fields(stored), **dict(custom(body)))
+
+
+def custom(body: AiModelVersion) -> wire.CustomAiModel:
+    """A whole model, as one run has it."""
     prices = {kind: Decimal(str(price)) for kind, price in (body.prices or {}).items()}
-    return wire.AiModelVersion(
-        **version_fields(stored),
+    return wire.CustomAiModel(
         provider=body.provider,
         model_name=body.model_name,
         base_url=body.base_url,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 from uuid import UUID
 
 from folkmoot.api.mapping.references import NOTHING, reference
@@ -30,45 +31,47 @@ def bindings_of(
 def secret_inputs_of(
     requests: Iterable[wire.ConnectorAuthenticationSecretInputRequest], faults: list[Fault]
 ) -> tuple[SecretInput, ...]:
-    made = []
-    for index, request in enumerate(requests):
-        pointer = f"/inputsConnectorAuthenticationSecret/{index}"
-        item = SecretInput(
-            external_operation_id=request.external_operation_id,
-            connector=_connector(request.connector, pointer, faults),
-            operation=request.operation,
-            agent=link(request.agent_id, request.agent, f"{pointer}/agent", faults),
-            default_secret=link(request.default_secret_id, request.default_secret, f"{pointer}/defaultSecret", faults),
+    base = "/inputsConnectorAuthenticationSecret"
+    return tuple(
+        SecretInput(
+            **_shared(request, f"{base}/{n}", faults),
+            default_secret=link(request.default_secret_id, request.default_secret, f"{base}/{n}/defaultSecret", faults),
             header_name=request.header_name,
             scheme=request.scheme,
-            name=request.name,
-            description=request.description,
-            is_required=request.is_required,
         )
-        made.append(item)
-    return tuple(made)
+        for n, request in enumerate(requests)
+    )
 
 
 def binding_inputs_of(
     requests: Iterable[wire.ConnectorBindingInputRequest], faults: list[Fault]
 ) -> tuple[BindingInput, ...]:
-    made = []
-    for index, request in enumerate(requests):
-        pointer = f"/inputsConnectorBinding/{index}"
-        item = BindingInput(
-            external_operation_id=request.external_operation_id,
-            connector=_connector(request.connector, pointer, faults),
-            operation=request.operation,
-            agent=link(request.agent_id, request.agent, f"{pointer}/agent", faults),
+    return tuple(
+        BindingInput(
+            **_shared(request, f"/inputsConnectorBinding/{n}", faults),
             target=request.target,
             default_value=request.default_value,
             type=Place(request.type),
-            name=request.name,
-            description=request.description,
-            is_required=request.is_required,
         )
-        made.append(item)
-    return tuple(made)
+        for n, request in enumerate(requests)
+    )
+
+
+def _shared(
+    request: wire.ConnectorAuthenticationSecretInputRequest | wire.ConnectorBindingInputRequest,
+    pointer: str,
+    faults: list[Fault],
+) -> dict[str, Any]:
+    """What both kinds of run inputs have: whose calls they go into, and how they are asked for."""
+    return {
+        "external_operation_id": request.external_operation_id,
+        "connector": _connector(request.connector, pointer, faults),
+        "operation": request.operation,
+        "agent": link(request.agent_id, request.agent, f"{pointer}/agent", faults),
+        "name": request.name,
+        "description": request.description,
+        "is_required": request.is_required,
+    }
 
 
 def link(id_: UUID | None, name: str | None, pointer: str, faults: list[Fault]) -> Reference | None:

@@ -14,6 +14,7 @@ from folkmoot.domain.definitions import (
     DataType,
     HumanSettings,
     PromptInput,
+    Reference,
     RoundRobinVersion,
     Rule,
     StoredVersion,
@@ -68,6 +69,7 @@ def version_of(request: wire.RoundRobinInteractionVersionRequest) -> RoundRobinV
         solution_rule=Rule(request.solution_rule),
         vote_rule=Rule(request.vote_rule),
         context_settings=contexts.settings_of(request.context_settings),
+        compaction_model=_compaction_model(request.context_settings, faults),
         later=kept(request, _LATER),
     )
     for index, link in enumerate(request.swarm.interactions if request.swarm is not None else ()):
@@ -99,7 +101,7 @@ def version(stored: StoredVersion) -> wire.RoundRobinInteractionVersion:
             for item in body.inputs_prompt
         ),
         system_prompt_mode=wire.InteractionSystemPromptMode(body.system_prompt_mode),
-        context_settings=contexts.shown(body.context_settings),
+        context_settings=contexts.shown(body.context_settings, body.compaction_model),
         loom=looms.shown(later.get("loom")),
         swarm=_swarm(later.get("swarm")),
         solution_rule=wire.DecisionRule(body.solution_rule),
@@ -110,6 +112,11 @@ def version(stored: StoredVersion) -> wire.RoundRobinInteractionVersion:
 def interaction(stored: StoredVersion, tenant_id: UUID) -> wire.Interaction:
     """An interaction with its newest version."""
     return wire.Interaction(**definition_fields(stored, tenant_id), type="RoundRobin", latest_version=version(stored))
+
+
+def _compaction_model(settings: wire.InteractionContextSettingsRequest, faults: list[Fault]) -> Reference | None:
+    link = settings.compaction_model
+    return reference(link, "/contextSettings/compactionModel", faults) if link is not None else None
 
 
 def _people_of(request: wire.RoundRobinInteractionHumanSettingsRequest | None) -> HumanSettings | None:

@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from folkmoot.api.mapping import overrides
 from folkmoot.api.mapping.credentials import credential_failures, run_keys
 from folkmoot.api.mapping.items import context
 from folkmoot.api.mapping.pending import LISTED_CHARACTERS, deferred_tool_calls, pending_approval
@@ -194,6 +195,8 @@ def _fields(view: RunView, *, limit: int | None = None) -> dict[str, Any]:
         "response_json_schema": run.response_json_schema,
         "disabled_tools": view.disabled_tools or None,
         "duration_auto_termination": run.duration_auto_termination,
+        "duration_warning_to_ai": view.duration_warning_to_ai,
+        "ai_model_overrides": overrides.shown(view.ai_model_overrides),
         "retention_lease_active": False,
         "before_timeout_status": wire.InteractionProcessStatus(run.before_timeout_status)
         if run.before_timeout_status
@@ -218,10 +221,9 @@ _OF_LATER_PARTS: dict[str, Any] = {
             "retention_lease_inherited_from_process_id",
             "web_download_partition_id",
             "web_access_overrides",
-            "duration_warning_to_ai",
             "managed_dispatch",
             "swarm",
         )
     ),
-    **dict.fromkeys(("looms", "loom_gifts", "ai_model_overrides", "routing_decisions"), ()),
+    **dict.fromkeys(("looms", "loom_gifts", "routing_decisions"), ()),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from folkmoot.api.mapping import overrides
 from folkmoot.api.mapping.references import reference, refuse
 from folkmoot.domain.credentials import StackEntry
 from folkmoot.kernel.errors import Fault
@@ -10,7 +11,7 @@ from folkmoot.wire.runs import InteractionProcessCredentialRequest, StartRequest
 
 _NOW = (
     "version", "inputs", "response_json_schema", "disabled_tools", "duration_auto_termination", "duration_human_timeout",
-    "priority", "tags", "credentials", "credential_stack", "allow_platform_fallback",
+    "duration_warning_to_ai", "ai_model_overrides", "priority", "tags", "credentials", "credential_stack", "allow_platform_fallback",
 )  # fmt: skip
 
 
@@ -26,6 +27,8 @@ def start_fields(request: StartRequest) -> StartFields:
         disabled_tools=request.disabled_tools,
         duration_auto_termination=request.duration_auto_termination,
         duration_human_timeout=request.duration_human_timeout,
+        duration_warning_to_ai=request.duration_warning_to_ai,
+        ai_model_overrides=overrides.overrides_of(request.ai_model_overrides),
         tags=request.tags,
         priority=request.priority,
         credentials=credentials,

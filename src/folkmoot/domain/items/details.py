@@ -166,6 +166,21 @@ class StuckWarning:
     type: Literal["stuck_warning"] = "stuck_warning"
 
 
+@dataclass(frozen=True, slots=True)
+class TimeWarning:
+    """Tells the participants how much time is left; once a run."""
+
+    type: Literal["time_warning"] = "time_warning"
+
+
+@dataclass(frozen=True, slots=True)
+class LastTurn:
+    """Tells whoever has the floor that this turn is the last one; when it is over, the run ends."""
+
+    participant: str
+    type: Literal["last_turn"] = "last_turn"
+
+
 class EndReason(StrEnum):
     SOLUTION = "solution"
     NO_ACTION = "no_action"
@@ -203,5 +218,7 @@ Detail = (
     | GivenUp
     | Reminder
     | StuckWarning
+    | TimeWarning
+    | LastTurn
     | Ended
 )

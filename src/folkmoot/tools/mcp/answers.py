@@ -6,21 +6,22 @@ answer over its limit is an error that says so.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 import mcp_types as types
 
 from folkmoot.domain.calls import CallResult
-from folkmoot.tools.mcp.texts import shortened, without
+from folkmoot.tools.mcp.texts import shortened
 from folkmoot.tools.results import TooLarge, Unwritable, text_of
+from folkmoot.tools.sent_secrets import SentSecrets
 
 _MAX_NAME = 300
 
 
-def result_of(answer: types.CallToolResult, *, subject: str, limit_bytes: int, secrets: Collection[str]) -> CallResult:
+def result_of(answer: types.CallToolResult, *, subject: str, limit_bytes: int, secrets: SentSecrets) -> CallResult:
     """The result of a call. `subject` begins the sentences about it; `secrets` are taken out of the text."""
     try:
-        text = text_of(without(_text(answer), secrets), limit_bytes=limit_bytes)
+        text = text_of(secrets.masked(_text(answer)), limit_bytes=limit_bytes)
     except TooLarge as error:
         done = "failed" if answer.is_error else "has run"
         return CallResult(text=f"{subject} {done}, but its result is not shown: {error}", is_error=True)

@@ -23,8 +23,9 @@ from mcp.shared.message import SessionMessage
 from folkmoot.domain.operations import Stdio
 from folkmoot.tools.mcp.lines import Lines, Oversized
 from folkmoot.tools.mcp.talk import IDEMPOTENCY_META_KEY
-from folkmoot.tools.mcp.texts import shortened, without
+from folkmoot.tools.mcp.texts import shortened
 from folkmoot.tools.mcp.trace import ANSWER_TOO_LARGE, ServerFailure, Trace
+from folkmoot.tools.sent_secrets import SentSecrets
 
 DEFAULT_LINE_BYTES = 16_777_216
 _INHERITED = ("PATH", "HOME", "LANG")
@@ -66,7 +67,7 @@ class ProcessLog:
 
     def masked(self, line: bytes | bytearray) -> str:
         """What it wrote, without the values of its environment."""
-        return without(line.decode(errors="replace"), self.server.environment.values())
+        return SentSecrets(self.server.environment.values()).masked(line.decode(errors="replace"))
 
     def ended(self) -> str:
         """How it ended, as a clause after 'The server'."""

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import mcp_types as types
 from mcp.client.session import ClientSession
 
-from folkmoot.domain.calls import CallResult
+from folkmoot.domain.calls import CallBounds, CallResult
 from folkmoot.domain.operations import Discovered, Http, McpDescriptor, OperationTarget, Server, Stdio
 from folkmoot.kernel.errors import ConnectorFault
 from folkmoot.tools.addresses import Guard
@@ -25,8 +25,9 @@ from folkmoot.tools.mcp.listing import discovered, listed
 from folkmoot.tools.mcp.local import LocalServer, LocalServers, line_limit
 from folkmoot.tools.mcp.remote import RemoteServers
 from folkmoot.tools.mcp.talk import Order, ordered
-from folkmoot.tools.mcp.texts import shortened, without
+from folkmoot.tools.mcp.texts import shortened
 from folkmoot.tools.mcp.trace import Changed, ServerFailure, Trace
+from folkmoot.tools.sent_secrets import SentSecrets
 
 _LISTING_BYTES = 16_777_216
 # What the libraries log holds URLs, and what servers say, secrets of ours given back included. Each failure is told by us.
@@ -38,7 +39,7 @@ _log = logging.getLogger("folkmoot.tools.mcp")
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """One call with all its bounds. `deadline`: of the event loop's clock."""
+    """One call as it is made. `deadline`: of the event loop's clock."""
 
     subject: str
     server: Server
@@ -46,9 +47,7 @@ class _Call:
     order: Order
     headers: dict[str, str]
     deadline: float
-    limit_seconds: float
-    limit_bytes: int
-    is_repeatable: bool
+    bounds: CallBounds
 
 
 class McpTools:
@@ -78,9 +77,10 @@ class McpTools:
             raise ConnectorFault(f"{subject} did not answer within {limit_seconds:g} seconds.") from None
         except ServerFailure as failure:
             aside = f" It wrote: '{failure.aside}'." if failure.aside else ""
-            raise ConnectorFault(without(f"{subject} {failure}{aside}", headers.values())) from None
+            raise ConnectorFault(SentSecrets(headers.values()).masked(f"{subject} {failure}{aside}")) from None
         except ConnectorFault as fault:
-            raise ConnectorFault(f"{subject} cannot be used. {without(str(fault), headers.values())}") from None
+            said = SentSecrets(headers.values()).masked(str(fault))
+            raise ConnectorFault(f"{subject} cannot be used. {said}") from None
 
     async def call(
         self,
@@ -88,17 +88,13 @@ class McpTools:
         arguments: dict[str, Any],
         *,
         headers: dict[str, str],
-        limit_seconds: float,
-        limit_bytes: int,
-        idempotency_key: str,
-        is_repeatable: bool,
+        bounds: CallBounds,
         verify: bool,
     ) -> CallResult:
         """Call the tool once. Every failure is a result; only a cancellation is raised, and it ends no server.
 
-        `verify`: look first that the tool is still what the run is pinned to. `is_repeatable`: the same call may be sent a second
-        time without a second effect, which is done once where the connection was lost; any other call is sent again only
-        where it had not left. `limit_bytes`: of the result's text.
+        `verify`: look first that the tool is still what the run is pinned to. A call that is repeatable is sent a second time,
+        once, where the connection was lost; any other only where it had not left.
         """
         descriptor = target.descriptor
         if not isinstance(descriptor, McpDescriptor):
@@ -108,12 +104,10 @@ class McpTools:
             subject=f"The tool '{descriptor.tool_name}' of '{shortened(target.connector_name, 100)}'",
             server=target.server,
             owner=target.connector_id,
-            order=Order(descriptor.tool_name, arguments, idempotency_key, pinned),
+            order=Order(descriptor.tool_name, arguments, bounds.idempotency_key, pinned),
             headers=headers,
-            deadline=asyncio.get_running_loop().time() + limit_seconds,
-            limit_seconds=limit_seconds,
-            limit_bytes=limit_bytes,
-            is_repeatable=is_repeatable,
+            deadline=asyncio.get_running_loop().time() + bounds.limit_seconds,
+            bounds=bounds,
         )
         try:
             return await self._attempted(call, Trace())
@@ -137,7 +131,7 @@ class McpTools:
                 "look at what is new, and bind the new version."
             )
         except ServerFailure as failure:
-            is_unknown = trace.is_sent and not failure.is_answer and not call.is_repeatable
+            is_unknown = trace.is_sent and not failure.is_answer and not call.bounds.is_repeatable
             result = _failed(call, failure, is_unknown=is_unknown)
             if failure.is_worth_another and not is_unknown:
                 raise _Lost(result) from None
@@ -146,17 +140,22 @@ class McpTools:
             return _error(f"{call.subject} was not called. {fault}")
         except Exception as error:
             _log.exception("A call of an MCP tool failed in a way that was not foreseen.")
-            is_unknown = trace.is_asked and not call.is_repeatable
+            is_unknown = trace.is_asked and not call.bounds.is_repeatable
             return _failed(
                 call, ServerFailure(f"could not be worked with ({type(error).__name__})."), is_unknown=is_unknown
             )
-        return result_of(answer, subject=call.subject, limit_bytes=call.limit_bytes, secrets=call.headers.values())
+        return result_of(
+            answer,
+            subject=call.subject,
+            limit_bytes=call.bounds.limit_bytes,
+            secrets=SentSecrets(call.headers.values()),
+        )
 
     async def _answer(self, call: _Call, trace: Trace) -> types.CallToolResult:
         async def task(session: ClientSession) -> types.CallToolResult:
             return await ordered(session, call.order, trace)
 
-        limit = line_limit(call.limit_bytes)
+        limit = line_limit(call.bounds.limit_bytes)
         match call.server:
             case Http(url):
                 limit = max(limit, _LISTING_BYTES) if call.order.pinned is not None else limit
@@ -209,14 +208,14 @@ def _subject(server: Server) -> str:
 
 
 def _overrun(call: _Call, trace: Trace) -> CallResult:
-    took = f"{call.subject} took longer than its {call.limit_seconds:g} seconds"
-    if trace.is_asked and not call.is_repeatable:
+    took = f"{call.subject} took longer than its {call.bounds.limit_seconds:g} seconds"
+    if trace.is_asked and not call.bounds.is_repeatable:
         return _error(f"{took}; its outcome is unknown: {UNKNOWN_OUTCOME}.", unknown=True)
     return _error(f"{took} and was given up. It can be called again.")
 
 
 def _failed(call: _Call, failure: ServerFailure, *, is_unknown: bool) -> CallResult:
-    reason = without(str(failure), call.headers.values())
+    reason = SentSecrets(call.headers.values()).masked(str(failure))
     if is_unknown:
         return _error(
             f"{call.subject} failed: its server {reason} The outcome is unknown: {UNKNOWN_OUTCOME}.", unknown=True

@@ -1,18 +1,16 @@
-"""Text of servers made fit to be shown: nothing in it hides, and the secrets that we sent do not come back in it.
+"""Text of servers made fit to be shown: nothing in it hides.
 
-Deliberately absent: judging what a text says.
+Deliberately absent: judging what a text says, and taking secrets out of it (`sent_secrets`).
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
 
 from folkmoot.domain.schemas import visible
 
 MAX_DESCRIPTION_BYTES = 16_384
-_MIN_SECRET = 6  # a shorter value would take ordinary words out of a text
 _HIDDEN = frozenset(("Cc", "Cf", "Co", "Cn"))
 _PLAIN = re.compile(r"[\x20-\x7e\n\t]*+")
 
@@ -37,18 +35,6 @@ def shortened(text: str, most: int) -> str:
     """The unveiled beginning of a text, of at most `most` characters."""
     text = unveiled(text[: most + 1])
     return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
-def without(text: str, secrets: Iterable[str]) -> str:
-    """The text with every secret in it replaced. Of a header's value what follows its first word too, without a scheme, and its last
-    word; of a value of several lines, such as a key file's, each of them."""
-    wholes = tuple(secrets)
-    parts = {part for whole in wholes for part in (whole, whole.partition(" ")[2], whole.rpartition(" ")[2])}
-    parts |= {line.strip() for whole in wholes for line in whole.splitlines()}
-    for secret in sorted(parts, key=len, reverse=True):
-        if len(secret) >= _MIN_SECRET and secret in text:
-            text = text.replace(secret, "[secret]")
-    return text
 
 
 def _shown(character: str) -> str:

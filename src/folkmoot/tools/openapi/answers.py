@@ -6,9 +6,6 @@ Deliberately absent: a cut answer that looks whole; what is too large is an erro
 from __future__ import annotations
 
 import codecs
-import json
-from collections.abc import Iterable
-from urllib.parse import quote
 
 import httpx2
 
@@ -16,51 +13,36 @@ from folkmoot.domain.calls import CallResult
 from folkmoot.domain.json_text import visible
 from folkmoot.tools.bodies import Body
 from folkmoot.tools.functions import UNKNOWN_OUTCOME
+from folkmoot.tools.sent_secrets import SentSecrets
 
-MASK = "[secret]"
 HEAD_CHARACTERS = 2_000
-_MIN_SECRET = 4
 _TEXTS = ("json", "xml", "javascript", "yaml", "x-www-form-urlencoded", "graphql", "csv", "toml")
 _CHARSETS = ("utf", "iso8859", "cp", "ascii", "koi8", "shift_jis", "euc_", "gb", "big5", "mac")
 # The server passes on that another did not answer in time, or broke off: what happened there is open.
 _OPEN_STATUSES = (502, 504)
 
 
-class Mask:
-    """Takes secrets out of text: the headers' values whole, without their scheme, and as JSON or a URL would write them."""
-
-    def __init__(self, values: Iterable[str]) -> None:
-        plain = {part for value in values for part in (value, value.partition(" ")[2], value.rpartition(" ")[2])}
-        kept = {part for part in plain if len(part) >= _MIN_SECRET}
-        written = {form for part in kept for form in (part, json.dumps(part)[1:-1], quote(part, safe=""), quote(part))}
-        self._forms = sorted(written, key=len, reverse=True)
-        self.longest = max((len(form) for form in self._forms), default=0)
-
-    def masked(self, text: str) -> str:
-        for form in self._forms:
-            text = text.replace(form, MASK)
-        return text
-
-
 def result_of(
-    response: httpx2.Response, body: Body, *, limit_bytes: int, is_repeatable: bool, mask: Mask
+    response: httpx2.Response, body: Body, *, limit_bytes: int, is_repeatable: bool, secrets: SentSecrets
 ) -> CallResult:
     """The result of an answered call. `is_repeatable`: nothing is lost if it is made twice."""
     status = response.status_code
     kind = response.headers.get("Content-Type", "")
-    text = _text(kind, body, mask)
+    text = _text(kind, body, secrets)
     if 200 <= status < 300:
         if text is None:
             size = f"more than {len(body.data):,}" if body.is_cut else f"{len(body.data):,}"
             shown = kind.partition(";")[0].strip()[:80] or "an unnamed type"
-            return _result(mask.masked(f"The answer is binary and is not shown: {size} bytes of {shown}."))
+            return _result(secrets.masked(f"The answer is binary and is not shown: {size} bytes of {shown}."))
         if body.is_cut or len(text.encode()) > limit_bytes:
-            return _result(_too_large(status, text, body, limit_bytes, mask), is_error=True)
+            return _result(_too_large(status, text, body, limit_bytes, secrets), is_error=True)
         return _result(text or f"Done. The server answered {status} without content.")
-    return _refused(response, text, body, is_repeatable=is_repeatable, mask=mask)
+    return _refused(response, text, body, is_repeatable=is_repeatable, secrets=secrets)
 
 
-def _refused(response: httpx2.Response, text: str | None, body: Body, *, is_repeatable: bool, mask: Mask) -> CallResult:
+def _refused(
+    response: httpx2.Response, text: str | None, body: Body, *, is_repeatable: bool, secrets: SentSecrets
+) -> CallResult:
     status = response.status_code
     reason = httpx2.codes.get_reason_phrase(status)
     said = f"The server answered {status}{' ' + reason if reason else ''}"
@@ -70,24 +52,24 @@ def _refused(response: httpx2.Response, text: str | None, body: Body, *, is_repe
         )
     unknown = status in _OPEN_STATUSES and not is_repeatable
     said += f"; what came of the call is unknown: {UNKNOWN_OUTCOME}." if unknown else "."
-    shown = _head(text, body, mask) if text is not None else ""
+    shown = _head(text, body, secrets) if text is not None else ""
     return _result(f"{said} It says:\n{shown}" if shown else said, is_error=True, unknown=unknown)
 
 
-def _too_large(status: int, text: str, body: Body, limit_bytes: int, mask: Mask) -> str:
+def _too_large(status: int, text: str, body: Body, limit_bytes: int, secrets: SentSecrets) -> str:
     return (
         f"The call was made, and the server answered {status}, but its answer has more than {limit_bytes:,} bytes and is not "
-        f"shown whole. Ask for less at once. It begins:\n{_head(text, body, mask)}"
+        f"shown whole. Ask for less at once. It begins:\n{_head(text, body, secrets)}"
     )
 
 
-def _head(text: str, body: Body, mask: Mask) -> str:
-    if body.is_cut and mask.longest:
-        text = text[: -mask.longest]  # half a secret is not recognized
+def _head(text: str, body: Body, secrets: SentSecrets) -> str:
+    if body.is_cut and secrets.longest:
+        text = text[: -secrets.longest]  # half a secret is not recognized
     return text if len(text) <= HEAD_CHARACTERS else f"{text[:HEAD_CHARACTERS]}…"
 
 
-def _text(content_type: str, body: Body, mask: Mask) -> str | None:
+def _text(content_type: str, body: Body, secrets: SentSecrets) -> str | None:
     """The body as text; null if it is none."""
     kind, _, rest = content_type.partition(";")
     kind = kind.strip().lower()
@@ -101,7 +83,7 @@ def _text(content_type: str, body: Body, mask: Mask) -> str | None:
         return None
     if "\x00" in text and not is_named:
         return None
-    return mask.masked(visible(text))
+    return secrets.masked(visible(text))
 
 
 def _known(charset: str) -> str:

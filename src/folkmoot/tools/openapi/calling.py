@@ -13,15 +13,16 @@ from typing import Any
 
 import httpx2
 
-from folkmoot.domain.calls import CallResult
+from folkmoot.domain.calls import CallBounds, CallResult
 from folkmoot.domain.json_text import visible
 from folkmoot.domain.operations import Http, OpenApiDescriptor, OperationTarget
 from folkmoot.tools.addresses import AddressRefused
 from folkmoot.tools.bodies import read_body
 from folkmoot.tools.functions import UNKNOWN_OUTCOME
-from folkmoot.tools.openapi.answers import Mask, result_of
+from folkmoot.tools.openapi.answers import result_of
 from folkmoot.tools.openapi.requests import BuiltRequest, build
 from folkmoot.tools.openapi.styles import UnfitArguments
+from folkmoot.tools.sent_secrets import SentSecrets
 
 Json = Any
 
@@ -32,10 +33,8 @@ IDEMPOTENCY_KEY = "Idempotency-Key"
 class _Call:
     """One call under way, and how far it got. `status`: of the answer, once its head is there."""
 
-    limit_seconds: float
-    limit_bytes: int
-    is_repeatable: bool
-    mask: Mask
+    bounds: CallBounds
+    secrets: SentSecrets
     is_sent: bool = False
     status: int | None = None
 
@@ -45,13 +44,19 @@ class _Call:
             built.url,
             headers=built.headers,
             content=built.content,
-            timeout=httpx2.Timeout(self.limit_seconds),
+            timeout=httpx2.Timeout(self.bounds.limit_seconds),
             extensions={"trace": self._trace},
         )
         response = await client.send(request, stream=True)
         self.status = response.status_code
-        body = await read_body(response, limit_bytes=self.limit_bytes)
-        return result_of(response, body, limit_bytes=self.limit_bytes, is_repeatable=self.is_repeatable, mask=self.mask)
+        body = await read_body(response, limit_bytes=self.bounds.limit_bytes)
+        return result_of(
+            response,
+            body,
+            limit_bytes=self.bounds.limit_bytes,
+            is_repeatable=self.bounds.is_repeatable,
+            secrets=self.secrets,
+        )
 
     def failed(self, what: str) -> CallResult:
         """A failure on the way, as far as the call got."""
@@ -59,12 +64,12 @@ class _Call:
             return self.error(f"{what}, after the server had answered {self.status}; its answer is not known whole.")
         if not self.is_sent:
             return self.error(f"{what}. Nothing was sent.")
-        if self.is_repeatable:
+        if self.bounds.is_repeatable:
             return self.error(f"{what}. The call can be made again.")
         return self.error(f"{what}; what came of the call is unknown: {UNKNOWN_OUTCOME}.", unknown=True)
 
     def error(self, text: str, *, unknown: bool = False) -> CallResult:
-        return CallResult(text=self.mask.masked(visible(text)), is_error=True, unknown=unknown)
+        return CallResult(text=self.secrets.masked(visible(text)), is_error=True, unknown=unknown)
 
     async def _trace(self, event: str, info: Mapping[str, Any]) -> None:
         if event.endswith("send_request_headers.started"):
@@ -77,26 +82,22 @@ async def call(
     arguments: Mapping[str, Json],
     *,
     headers: Mapping[str, str],
-    limit_seconds: float,
-    limit_bytes: int,
-    idempotency_key: str | None = None,
-    is_repeatable: bool = False,
+    bounds: CallBounds,
 ) -> CallResult:
     """Make the call. Whatever goes wrong is a result; only cancellation is raised.
 
     `client`: a guarded one. `arguments`: the final ones, by their names in the descriptor. `headers`: with the secrets, sent
-    as they are and masked in the result. `is_repeatable`: the operation only reads, or is idempotent.
+    as they are and masked in the result.
     """
-    one = _Call(limit_seconds, limit_bytes, is_repeatable, Mask(headers.values()))
+    one = _Call(bounds, SentSecrets(headers.values()))
     try:
-        own = {IDEMPOTENCY_KEY: idempotency_key} if idempotency_key is not None else {}
-        request = _built(target, arguments, {**own, **headers})
-        async with asyncio.timeout(limit_seconds):
+        request = _built(target, arguments, {IDEMPOTENCY_KEY: bounds.idempotency_key, **headers})
+        async with asyncio.timeout(bounds.limit_seconds):
             return await one.answered(client, request)
     except UnfitArguments as error:
         return one.error(f"The arguments do not fit. {error} Nothing was sent.")
     except TimeoutError:
-        return one.failed(f"The call took longer than its {limit_seconds:g} seconds")
+        return one.failed(f"The call took longer than its {bounds.limit_seconds:g} seconds")
     except AddressRefused as error:
         return one.failed(str(error).rstrip("."))
     except httpx2.TimeoutException:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from folkmoot.domain.connectors import MAX_DOCUMENT_BYTES
 from folkmoot.domain.json_text import NotJson, Unreadable, named, read_json
 from folkmoot.kernel.errors import ConnectorFault
 from folkmoot.tools.openapi.yaml_text import read_yaml
 
 Json = Any
 
-MAX_BYTES = 33_554_432
 MAX_DEPTH = 100
 MAX_VALUES = 4_000_000
 
@@ -32,15 +32,17 @@ def read_document(data: bytes | str, *, source: str) -> dict[str, Json]:
 
 def _read(data: bytes | str) -> Json:
     size = len(data)
-    if size > MAX_BYTES:
-        raise Unreadable(f"It has {size:,} bytes; at most {MAX_BYTES:,} are read. Split it into smaller documents.")
+    if size > MAX_DOCUMENT_BYTES:
+        raise Unreadable(
+            f"It has {size:,} bytes; at most {MAX_DOCUMENT_BYTES:,} are read. Split it into smaller documents."
+        )
     text = _text(data)
     if not text.strip():
         raise Unreadable("It is empty.")
     if text.lstrip()[0] not in "{[":
         return read_yaml(text, max_depth=MAX_DEPTH, max_values=MAX_VALUES)
     try:
-        return read_json(text, max_characters=MAX_BYTES, max_depth=MAX_DEPTH)
+        return read_json(text, max_characters=MAX_DOCUMENT_BYTES, max_depth=MAX_DEPTH)
     except NotJson as not_json:
         # YAML's flow style begins like JSON.
         try:

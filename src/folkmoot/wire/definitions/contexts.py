@@ -2,7 +2,16 @@
 
 from typing import Literal
 
-from folkmoot.wire.formats import Count, Percentage, Positive, RequestShape, ResponseShape, Text
+from folkmoot.wire.formats import (
+    Count,
+    Percentage,
+    Positive,
+    ReferenceRequest,
+    RequestShape,
+    ResponseShape,
+    Text,
+    VersionReference,
+)
 
 ContextMode = Literal["None", "Trim", "Compact"]
 TrimmingMode = Literal["Never", "AfterCycles", "OnPressure"]
@@ -11,7 +20,7 @@ CompactionType = Literal["SameAgent", "DedicatedModel"]
 
 
 class InteractionContextSettings(ResponseShape):
-    """What was set, and (`effective…`) what applies. Utilizations are percentages of the model's window."""
+    """What was set, and (`effective…`) what applies. Utilizations are percentages of the model's window. `compactionModel` is ours."""
 
     mode: ContextMode
     target_utilization: int | None
@@ -22,6 +31,7 @@ class InteractionContextSettings(ResponseShape):
     tool_result_trimming_replacement: str | None
     compaction_type: CompactionType | None
     effective_compaction_type: CompactionType
+    compaction_model: VersionReference | None
     low_water_utilization: int | None
     effective_low_water_utilization: int
     compact_at_utilization: int | None
@@ -34,7 +44,7 @@ class InteractionContextSettings(ResponseShape):
 
 
 class InteractionContextSettingsRequest(RequestShape):
-    """What to set; what is null has its default."""
+    """What to set; what is null has its default. `compactionModel`: the AI model of compactionType `DedicatedModel`."""
 
     mode: ContextMode = "None"
     target_utilization: Percentage | None = None
@@ -43,6 +53,7 @@ class InteractionContextSettingsRequest(RequestShape):
     tool_result_trimming_style: TrimmingStyle | None = None
     tool_result_trimming_replacement: Text | None = None
     compaction_type: CompactionType | None = None
+    compaction_model: ReferenceRequest | None = None
     low_water_utilization: Percentage | None = None
     compact_at_utilization: Percentage | None = None
     compact_keep_recent_tokens: Count | None = None
