@@ -103,7 +103,7 @@ parameters = {{ "path.definition_id" = {{ dictionary = "{noun}-ids" }} }}
 """
 NOUNS = {
     "agent": "optimist", "ai_model": "small", "interaction": "panel", "mcp_connector": "bench", "open_api_connector": "shop",
-    "credential_stack": "stack",
+    "credential_stack": "production",
 }  # fmt: skip
 PATHS = {"mcp_connector": "connectors/mcp", "open_api_connector": "connectors/open-api"}
 TAKES_AWAY = "^(delete|disable|remove)_"

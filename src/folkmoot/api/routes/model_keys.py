@@ -36,7 +36,7 @@ _ONE = "/model-keys/by-id/{model_key_id}"
 _DEFAULT = "/credential-stacks/default"
 _OF_NAMESPACE = f"/namespaces/{{namespace_name}}{_DEFAULT}"
 _EXAMPLE = {"name": "spare", "provider": "openai-compatible", "baseUrl": "http://127.0.0.1:11434/v1"}
-_NONE = {"credentialStack": None}
+_STACK = {"credentialStack": "examples/production"}
 
 
 @router.post("/model-keys", status_code=201, responses=_WRITE)
@@ -87,7 +87,7 @@ async def get_default_credential_stack(doors: Doorway, caller: Keeper) -> Defaul
 
 @router.put(_DEFAULT, responses=responses(400, 401, 413, 415, 422, 503))
 async def set_default_credential_stack(
-    doors: Doorway, caller: Keeper, body: Annotated[DefaultCredentialStackRequest, shown_as(_NONE)]
+    doors: Doorway, caller: Keeper, body: Annotated[DefaultCredentialStackRequest, shown_as(_STACK)]
 ) -> DefaultCredentialStack:
     """Set it, for runs that start from now on."""
     await credential_stacks.set_default(doors.of(caller), caller, stack=body.credential_stack)
@@ -104,7 +104,10 @@ async def get_default_credential_stack_of_namespace(
 
 @router.put(_OF_NAMESPACE, responses=responses(400, 401, 404, 413, 415, 422, 503))
 async def set_default_credential_stack_of_namespace(
-    doors: Doorway, caller: Keeper, namespace_name: str, body: Annotated[DefaultCredentialStackRequest, shown_as(_NONE)]
+    doors: Doorway,
+    caller: Keeper,
+    namespace_name: str,
+    body: Annotated[DefaultCredentialStackRequest, shown_as(_STACK)],
 ) -> DefaultCredentialStack:
     """Set it, for runs that start from now on."""
     await credential_stacks.set_default(doors.of(caller), caller, stack=body.credential_stack, namespace=namespace_name)
