@@ -20,6 +20,7 @@ from folkmoot.domain.model_calls import Model, ModelChoice, ModelFailure, ModelR
 from folkmoot.domain.operations import SecretHeader
 from folkmoot.kernel.errors import NotFound
 from folkmoot.kernel.ids import NewId
+from folkmoot.llm.catalogue import prices_of
 from folkmoot.llm.scripted import ScriptedModel
 from folkmoot.runtime import large_results
 from folkmoot.runtime.options import WorkerOptions
@@ -133,7 +134,7 @@ async def crew(
     )
     workshop = Workshop(
         database, appender, model, calls, Watched(notifier.tell), new_id, replace(QUICK, **options), lambda: True, os.environ.get,
-        lambda: 1.0,
+        lambda: 1.0, prices_of,
     )  # fmt: skip
     if open_secret is not None:
         workshop = replace(workshop, open_secret=open_secret)

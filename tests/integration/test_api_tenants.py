@@ -49,7 +49,7 @@ BY_ID = {
     "/interactions/processes/by-id/{interaction_id}": ("#panel", ("/start",)),
     "/interactions/processes/by-id/{run_id}": (
         "#run",
-        ("", "/details", "/items", "/events", "/messages", "/stop", *_ANSWERS),
+        ("", "/details", "/items", "/events", "/usage", "/messages", "/stop", *_ANSWERS),
     ),
     "/keys/by-id/{key_id}": ("#key", ("/revoke",)),
     "/users/by-id/{user_id}": ("#user", ("", "/role")),
@@ -74,7 +74,7 @@ BY_NAME = {
 }
 NAMES_NOTHING = {
     "/interactions/processes", "/keys", "/users", "/audit", "/webhooks", "/approvals", "/approvals/count", "/approvals/events",
-    "/healthz", "/readyz", "/model-keys", "/credential-stacks/default",
+    "/usage", "/budget", "/healthz", "/readyz", "/model-keys", "/credential-stacks/default",
 }  # fmt: skip
 SECOND = {"ballot_id": PendingKind.VOTE, "question_id": PendingKind.QUESTION, "approval_id": PendingKind.APPROVAL}
 BODIES = {

@@ -43,6 +43,7 @@ ASKED: dict[Right, tuple[str, ...]] = {
         rf"GET {RUNS}(/.*)?",
         r"GET /approvals(/count|/events)?",
         r"GET /users(/by-id/{user_id})?",
+        r"GET /(usage|budget)",
     ),
     Right.PUBLISH: (
         r"(POST|PUT|DELETE) (/namespaces/{namespace_name})?/(agents|ai-models|interactions(?!/processes))(/.*)?(?<!/start)",
@@ -61,6 +62,7 @@ ASKED: dict[Right, tuple[str, ...]] = {
     Right.MANAGE_OWN_KEYS: (r"\w+ /keys(/.*)?",),
     Right.MANAGE_USERS: (r"(POST|PUT|DELETE) /users(/.*)?",),
     Right.MANAGE_WEBHOOKS: (r"\w+ /webhooks(/.*)?",),
+    Right.MANAGE_BUDGETS: (r"PUT /budget",),
     Right.READ_AUDIT: (r"GET /audit",),
 }
 

@@ -21,6 +21,7 @@ from folkmoot.api.routes import (
     runs,
     secrets,
     system,
+    usage,
     users,
     webhooks,
 )
@@ -54,6 +55,7 @@ def make_app(doors: Doors | None = None) -> FastAPI:
         keys.router,
         users.router,
         audit.router,
+        usage.router,
         system.router,
     ):
         app.include_router(router)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from datetime import timedelta
+from decimal import Decimal
 from enum import Enum
 from typing import Any
 from uuid import UUID
@@ -119,6 +120,8 @@ def _plain(value: Any) -> Json:
             return _link(value)
         case timedelta():
             return print_timespan(value)
+        case Decimal():
+            return float(value)
         case Enum():
             return value.value
         case UUID():

@@ -19,6 +19,7 @@ from folkmoot.bootstrap.messages import sending
 from folkmoot.bootstrap.outside import Outside, open_outside
 from folkmoot.domain.operations import SecretHeader, header_value
 from folkmoot.domain.providers import is_usual_way
+from folkmoot.llm.catalogue import prices_of
 from folkmoot.runtime.options import WorkerOptions
 from folkmoot.runtime.tool_calls import ToolCalls
 from folkmoot.runtime.watched import Watched
@@ -57,7 +58,7 @@ async def open_worker(
     async with open_outside(installation.settings) as outside:
         workshop = Workshop(
             installation.database, appender, installation.models, tool_calls(installation, outside), watched, installation.new_id,
-            worker_options(installation.settings), lambda: True, read_key,
+            worker_options(installation.settings), lambda: True, read_key, prices_of=prices_of,
             open_secret=partial(open_sealed, installation.vault), may_send_key=partial(may_send_key, installation.settings.allow_keys),
         )  # fmt: skip
         _quiet_collector()

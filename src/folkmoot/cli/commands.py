@@ -30,6 +30,8 @@ MODULES = {
     "model-keys": "model_keys",
     "credential-stacks": "credential_stacks",
     "audit": "audit",
+    "usage": "usage",
+    "budget": "budget",
     "model": "model",
     "openapi": "serve",
 }

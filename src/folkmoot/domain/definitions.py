@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
+from folkmoot.domain.budgets import Budget
 from folkmoot.domain.calls import Tool
 from folkmoot.domain.connectors import McpConnectorVersion, OpenApiConnectorVersion
 from folkmoot.domain.contexts import ContextSettings
@@ -34,11 +35,14 @@ class DefinitionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AiModelVersion:
-    """`prices`: money per million tokens by kind; `capabilities`: tools, structuredOutput, images, reasoning."""
+    """`prices`: money per million tokens by kind; `capabilities`: tools, structuredOutput, images, reasoning.
+
+    `context_window` null: as the catalogue of known models says when a run starts.
+    """
 
     provider: str
     model_name: str
-    context_window: int = 8192
+    context_window: int | None = None
     largest_response: int | None = None
     base_url: str | None = None
     api_key_variable: str | None = None
@@ -144,6 +148,7 @@ class RoundRobinVersion:
     compaction_model: Reference | None = None
     credential_stack: str | None = None
     later: dict[str, Json] = field(default_factory=dict)
+    budget: Budget | None = None
 
 
 Version = (
@@ -180,6 +185,8 @@ class StoredVersion:
 
 
 # What a run is pinned to.
+
+DEFAULT_WINDOW = 8192  # tokens, where neither a definition nor the catalogue names a model's
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,3 +264,4 @@ class ResolvedInteraction:
     credential_stack: StackSnapshot | None = None
     credentials: tuple[CredentialEntry, ...] = ()
     allow_platform_fallback: bool | None = None
+    budget: Budget | None = None

@@ -32,10 +32,19 @@ class FailureClass(StrEnum):
     NO_CREDENTIAL = "NoCredential"  # ours: there is no key left that may be used; the message lists what became of each
     NOT_FOR_KEY = "NotForKey"  # ours: the key may not use this model, or its server does not know it; another key's may
 
+    BUDGET_SPENT = "BudgetSpent"  # ours: the call could use more than is left of a budget; it was not made
+
 
 OURS = frozenset(  # no provider fails so
-    {FailureClass.LOST, FailureClass.UNUSABLE, FailureClass.NO_CREDENTIAL, FailureClass.NOT_FOR_KEY}
+    {
+        FailureClass.LOST,
+        FailureClass.UNUSABLE,
+        FailureClass.NO_CREDENTIAL,
+        FailureClass.NOT_FOR_KEY,
+        FailureClass.BUDGET_SPENT,
+    }
 )
+NEVER_MADE = frozenset({FailureClass.NO_CREDENTIAL, FailureClass.BUDGET_SPENT})  # they are no calls, and used nothing
 # Another key may do better; the next is tried at once.
 OF_KEYS = frozenset({FailureClass.AUTHENTICATION, FailureClass.QUOTA_EXHAUSTED, FailureClass.NOT_FOR_KEY})
 WAITED_OUT = frozenset(
@@ -256,3 +265,5 @@ class ModelCallFact:
     not_before: float | None = None  # Unix seconds by the database's clock: when the next attempt may begin
     guessed_tokens: int | None = None
     estimated_tokens: int | None = None
+    participant: str = ""
+    purpose: Purpose = Purpose.TURN

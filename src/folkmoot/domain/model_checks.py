@@ -100,7 +100,7 @@ def _path_faults(version: AiModelVersion) -> Iterator[Fault]:
 
 
 def _size_faults(version: AiModelVersion) -> Iterator[Fault]:
-    if version.context_window < 1:
+    if version.context_window is not None and version.context_window < 1:
         yield Fault("/contextWindow", "The context window is a number of tokens, at least 1.")
     if version.largest_response is not None and version.largest_response < 1:
         yield Fault(

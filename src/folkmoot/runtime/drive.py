@@ -11,11 +11,22 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+from folkmoot.domain.costs import cost_of
 from folkmoot.domain.items import EndReason, Item, Summary
-from folkmoot.domain.model_calls import WAITED_OUT, FailureClass, Held, ModelCallFact, ModelFailure, ModelReply
+from folkmoot.domain.model_calls import (
+    WAITED_OUT,
+    FailureClass,
+    Held,
+    ModelCallFact,
+    ModelChoice,
+    ModelFailure,
+    ModelReply,
+    Usage,
+)
 from folkmoot.domain.runs import ClaimedRun, Facts
 from folkmoot.engine import decide, record, time_limits
 from folkmoot.engine.protocol import Protocol
@@ -60,7 +71,7 @@ class Drive:
         self._is_apart = is_apart
         self._stopped_by = stopped_by
         self._clock = DatabaseClock(claimed.now)
-        self._transcript = Transcript(claimed.claim, claimed.last_sequence)
+        self._transcript = Transcript(claimed.claim, claimed.last_sequence, cost_of=self._cost)
         self._under_way: dict[str, asyncio.Task[None]] = {}
         self._asking: dict[str, ModelCallBegun] = {}
         self._cut: list[asyncio.Task[None]] = []
@@ -323,8 +334,7 @@ class Drive:
             outcome = ModelFailure(FailureClass.UNUSABLE, fault, usage=outcome.usage)
         if isinstance(outcome, ModelFailure):
             ended = self._failed(step, call_id, outcome, key_rests=done.key_rests)
-            firm = Firm(model_calls_ended=[ended]) if done.was_sent else Firm(model_calls_voided=[call_id])
-            return await self._commit(firm)
+            return await self._commit(Firm(model_calls_ended=[ended]))
         made = record.items_of_reply(seating, protocol, step, reply=outcome, model_call_id=call_id, new_id=new_id)
         await self._commit(Firm(made, [self._answered(step, call_id, outcome)]))
 
@@ -336,7 +346,8 @@ class Drive:
 
     def _answered(self, step: AskModel, call_id: UUID, reply: ModelReply) -> ModelCallEnded:
         self._transcript.note_reply(step, call_id, reply)
-        return ModelCallEnded(call_id, reply.usage, reply.replay, reply.service_tier)
+        cost = self._cost(self._model_of(step), reply.usage, reply.service_tier)
+        return ModelCallEnded(call_id, reply.usage, reply.replay, reply.service_tier, cost=cost)
 
     def _failed(self, step: AskModel, call_id: UUID, failure: ModelFailure, *, key_rests: bool) -> ModelCallEnded:
         wait: float | None = None
@@ -348,8 +359,19 @@ class Drive:
         fact = ModelCallFact(call_id, step.key, failure.failure, failure.message, not_before, guessed)
         self._transcript.note_failure(fact)
         return ModelCallEnded(
-            call_id, failure.usage, error_class=failure.failure.value, error_message=failure.message, wait_seconds=wait
-        )
+            call_id, failure.usage, error_class=failure.failure.value, error_message=failure.message, wait_seconds=wait,
+            cost=self._cost(self._model_of(step), failure.usage, None) if failure.usage is not None else None,
+        )  # fmt: skip
+
+    def _model_of(self, step: AskModel) -> ModelChoice:
+        return self._transcript.seating.model_of(step.participant, step.purpose)
+
+    def _cost(self, model: ModelChoice, usage: Usage, service_tier: str | None) -> Decimal | None:
+        """At the prices of this moment."""
+        now = datetime.fromtimestamp(self._clock.now_timestamp(), UTC)
+        prompt_tokens = usage.input + usage.cached_input + usage.cache_write
+        prices = self._workshop.prices_of(model, now, prompt_tokens=prompt_tokens, service_tier=service_tier)
+        return cost_of(usage, prices)
 
     # waiting
 

@@ -13,23 +13,19 @@ from folkmoot.domain.runs import Claim
 from folkmoot.engine.step import AskModel, RunCall
 from folkmoot.kernel import fault_points
 from folkmoot.kernel.errors import FolkmootError, LeaseLost
-from folkmoot.runtime import large_results, model_access
+from folkmoot.runtime import budgets, large_results, model_access
 from folkmoot.runtime.model_access import Opened
 from folkmoot.runtime.workshop import Workshop
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The outcome of a model call. `key_rests`: its key failed and is not taken again for now, so the next can be tried at once.
-
-    `was_sent` false: there was nothing to send it with, and no call counts.
-    """
+    """The outcome of a model call. `key_rests`: its key failed and is not taken again for now, so the next can be tried at once."""
 
     step: AskModel
     model_call_id: UUID
     outcome: ModelReply | ModelFailure | Held
     key_rests: bool = False
-    was_sent: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +42,24 @@ Performed = Asked | Called
 async def ask(
     workshop: Workshop, claim: Claim, step: AskModel, *, resolved: ResolvedInteraction, request: ModelRequest, model_call_id: UUID
 ) -> Asked:  # fmt: skip
-    """Ask a participant's model once, with the first key that can be used now; Held where none can just now."""
+    """Ask a participant's model once, if there is room for it in the budgets, with the first key that can be used now.
+
+    Held where none can just now.
+    """
     if not workshop.may_act():
         raise LeaseLost("The worker's lease was not renewed in time; no model is called under it.")
+    allowed = await budgets.reserved(
+        workshop, claim.tenant_id, claim.run_id, request, model_call_id=model_call_id, budget=resolved.budget
+    )
+    if isinstance(allowed, ModelFailure):
+        return Asked(step, model_call_id, allowed)
+    request = allowed
     fault_points.reach("before_model_call")
     opened = await model_access.opened(
         workshop, claim, resolved=resolved, step=step, model=request.model, model_call_id=model_call_id
     )
     if not isinstance(opened, Opened):
-        return Asked(step, model_call_id, opened, was_sent=False)
+        return Asked(step, model_call_id, opened)
     if not workshop.may_act():
         raise LeaseLost("The worker's lease was not renewed in time; no model is called under it.")
     outcome = await _sent(workshop, claim, step, request=replace(request, access=opened.access), id_=model_call_id)

@@ -14,10 +14,11 @@ from folkmoot.domain.items import MAIN_THREAD, Author, HumanMessage, Item, Store
 from folkmoot.domain.pending import PendingKind, PendingOutcome
 from folkmoot.domain.run_status import FINAL, RunStatus
 from folkmoot.domain.tenancy import Caller
+from folkmoot.domain.usage import UsageFilter, UsageSum
 from folkmoot.kernel.errors import BadInput, Conflict, Fault, NotFound, RunEnded
 from folkmoot.kernel.ids import NewId
 from folkmoot.services.people import Tell, author_of, tell_of_answer
-from folkmoot.store import audit, conversations, credentials, pending, run_lists, runs, tenancy
+from folkmoot.store import audit, conversations, credentials, pending, run_lists, runs, tenancy, usage
 from folkmoot.store.conversations import ModelCallRecord
 from folkmoot.store.database import Database, Reader, Writer
 from folkmoot.store.run_lists import RunCursor, RunFilter, RunView, TreeCounts
@@ -41,11 +42,12 @@ class WholeRun:
 
 @dataclass(frozen=True, slots=True)
 class RunDetails:
-    """What a page about a run shows beside. `user_name`: who started it."""
+    """What a page about a run shows beside. `user_name`: who started it. `total`: what its calls used."""
 
     whole: WholeRun
     user_name: str
     tree: TreeCounts
+    total: UsageSum
 
 
 async def get(database: Database, caller: Caller, *, run_id: UUID) -> WholeRun:
@@ -61,7 +63,8 @@ async def details(database: Database, caller: Caller, *, run_id: UUID) -> RunDet
         run = whole.view.run
         name = await tenancy.user_name(reader, caller.tenant_id, user_id=run.created_by)
         tree = await run_lists.tree_counts(reader, caller.tenant_id, root=run.tree_root_id)
-        return RunDetails(whole, name or "", tree)
+        total = await usage.total(reader, caller.tenant_id, wanted=UsageFilter(run_id=run_id))
+        return RunDetails(whole, name or "", tree, total)
 
 
 async def _whole(reader: Reader, caller: Caller, run_id: UUID) -> WholeRun:

@@ -9,13 +9,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
 
+from folkmoot.domain.budgets import Budget
 from folkmoot.domain.definitions import DefinitionKind, Reference, ResolvedInteraction, StoredVersion
 from folkmoot.domain.rights import Right
 from folkmoot.domain.schema_documents import step
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import BadInput, Fault, NotFound, NotYetBuilt
 from folkmoot.kernel.ids import NewId
-from folkmoot.services import references
+from folkmoot.services import budgets, references
 from folkmoot.services.closure import Closure, StartFields, Workbench
 from folkmoot.services.start_credentials import StartCredentials, lacks
 from folkmoot.store import audit, definitions, idempotency, runs, tenancy
@@ -53,7 +54,8 @@ async def start(
     A whole model is a definition, with a URL, a file and a key to use: giving one takes the right to publish (NotPermitted).
     `interaction` by id or by namespace and name; its `version` null takes the latest enabled one. Raises NotFound (no such
     interaction), NotYetBuilt (fields of later parts), BadInput (all else that is wrong, each thing a fault), InFlight and
-    KeyReused (the Idempotency-Key), NotPermitted (credentials for a server of the start's choice, without the right to secrets).
+    KeyReused (the Idempotency-Key), BudgetSpent (the tenant's day is used up), NotPermitted (credentials for a server of the start's
+    choice, without the right to secrets).
     """
     if any(override.custom_model is not None for override in request.ai_model_overrides):
         caller.require(Right.PUBLISH)
@@ -63,7 +65,10 @@ async def start(
         earlier = await idempotency.earlier(writer, scope) if scope is not None else None
         if earlier is not None:
             return earlier
-        resolved = await _resolve(writer, caller, interaction=interaction, request=request, bench=bench, new_id=new_id)
+        day = await budgets.refuse_where_used_up(writer, caller)
+        resolved = await _resolve(
+            writer, caller, interaction=interaction, request=request, bench=bench, day=day, new_id=new_id
+        )
         run_id = new_id()
         await _insert(writer, caller, run_id=run_id, resolved=resolved, request=request)
         if scope is not None:
@@ -91,7 +96,14 @@ async def _insert(
 
 
 async def _resolve(
-    reader: Reader, caller: Caller, *, interaction: Reference, request: StartFields, bench: Workbench, new_id: NewId
+    reader: Reader,
+    caller: Caller,
+    *,
+    interaction: Reference,
+    request: StartFields,
+    bench: Workbench,
+    day: Budget | None,
+    new_id: NewId,
 ) -> ResolvedInteraction:
     stored = await _interaction(reader, caller, interaction)
     closure = Closure(reader, caller.tenant_id, interaction=stored, request=request, bench=bench)
@@ -101,7 +113,8 @@ async def _resolve(
     title = f"{stored.definition.namespace}/{stored.definition.name}"
     # Once each: two participants may share an agent, and with it what is wrong with it.
     later = list(dict.fromkeys((*_later_of_request(request.later), *closure.later)))
-    faults = list(dict.fromkeys((*closure.faults, *keys.faults, *lacking, *_tag_faults(request.tags))))
+    unpriced = budgets.unpriced(resolved, day, bench.prices_of)
+    faults = list(dict.fromkeys((*closure.faults, *keys.faults, *lacking, *unpriced, *_tag_faults(request.tags))))
     if later:
         raise NotYetBuilt(_refusal(title, [*later, *faults]), (*later, *faults))
     if faults:

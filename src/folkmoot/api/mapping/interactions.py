@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from folkmoot.api.mapping import bindings, contexts, looms
+from folkmoot.api.mapping.budgets import budget, budget_of
 from folkmoot.api.mapping.references import reference, refuse, shown
 from folkmoot.api.mapping.resources import definition_fields, kept, version_fields
 from folkmoot.domain.definitions import (
@@ -71,6 +72,7 @@ def version_of(request: wire.RoundRobinInteractionVersionRequest) -> RoundRobinV
         context_settings=contexts.settings_of(request.context_settings),
         compaction_model=_compaction_model(request.context_settings, faults),
         later=kept(request, _LATER),
+        budget=budget_of(request.budget),
     )
     for index, link in enumerate(request.swarm.interactions if request.swarm is not None else ()):
         reference(link, f"/swarm/interactions/{index}", faults)
@@ -106,6 +108,7 @@ def version(stored: StoredVersion) -> wire.RoundRobinInteractionVersion:
         swarm=_swarm(later.get("swarm")),
         solution_rule=wire.DecisionRule(body.solution_rule),
         vote_rule=wire.DecisionRule(body.vote_rule),
+        budget=budget(body.budget),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from folkmoot.api.mapping import overrides
+from folkmoot.api.mapping.budgets import budget_of
 from folkmoot.api.mapping.references import reference, refuse
 from folkmoot.domain.credentials import StackEntry
 from folkmoot.kernel.errors import Fault
@@ -11,7 +12,8 @@ from folkmoot.wire.runs import InteractionProcessCredentialRequest, StartRequest
 
 _NOW = (
     "version", "inputs", "response_json_schema", "disabled_tools", "duration_auto_termination", "duration_human_timeout",
-    "duration_warning_to_ai", "ai_model_overrides", "priority", "tags", "credentials", "credential_stack", "allow_platform_fallback",
+    "duration_warning_to_ai", "ai_model_overrides", "priority", "tags", "budget", "credentials", "credential_stack",
+    "allow_platform_fallback",
 )  # fmt: skip
 
 
@@ -31,6 +33,7 @@ def start_fields(request: StartRequest) -> StartFields:
         ai_model_overrides=overrides.overrides_of(request.ai_model_overrides),
         tags=request.tags,
         priority=request.priority,
+        budget=budget_of(request.budget),
         credentials=credentials,
         credential_stack=request.credential_stack,
         allow_platform_fallback=request.allow_platform_fallback,

@@ -40,6 +40,7 @@ from folkmoot.wire.definitions.bindings import (
     WebAccess,
     WebAccessRequest,
 )
+from folkmoot.wire.definitions.budgets import InteractionBudget, InteractionBudgetRequest
 from folkmoot.wire.definitions.connectors import (
     ConnectorChanges,
     ConnectorHeader,
@@ -155,6 +156,8 @@ __all__ = [
     "Interaction",
     "InteractionAgentBinding",
     "InteractionAgentBindingRequest",
+    "InteractionBudget",
+    "InteractionBudgetRequest",
     "InteractionContextSettings",
     "InteractionContextSettingsRequest",
     "InteractionPage",

@@ -16,6 +16,7 @@ from folkmoot.wire.definitions.bindings import (
     OpenApiExternalOperationBinding,
     OpenApiExternalOperationBindingRequest,
 )
+from folkmoot.wire.definitions.budgets import InteractionBudget, InteractionBudgetRequest
 from folkmoot.wire.definitions.contexts import InteractionContextSettings, InteractionContextSettingsRequest
 from folkmoot.wire.definitions.inputs import (
     ConnectorAuthenticationSecretInput,
@@ -85,7 +86,7 @@ class InteractionSwarmSettings(ResponseShape):
 
 
 class RoundRobinInteractionVersion(DefinitionVersion):
-    """One version of a round-robin interaction; the last four fields are ours."""
+    """One version of a round-robin interaction; the last five fields are ours."""
 
     agents: tuple[InteractionAgentBinding, ...]
     is_no_action_allowed: bool
@@ -113,6 +114,7 @@ class RoundRobinInteractionVersion(DefinitionVersion):
     maximum_rounds: int | None
     solution_rule: DecisionRule
     vote_rule: DecisionRule
+    budget: InteractionBudget | None
 
 
 class Interaction(DefinitionResource):
@@ -177,6 +179,7 @@ class RoundRobinInteractionVersionRequest(RequestShape):
     maximum_rounds: Positive | None = None
     solution_rule: DecisionRule = DecisionRule.MAJORITY
     vote_rule: DecisionRule = DecisionRule.MAJORITY
+    budget: InteractionBudgetRequest | None = None
 
 
 class InteractionRequest(RequestShape):

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from folkmoot.wire.definitions import InteractionBudgetRequest
 from folkmoot.wire.definitions.links import LinkText
 from folkmoot.wire.formats import Count, Flag, Name, NameValuePairRequest, RequestShape, Text, Timespan, Uuid, Whole
 from folkmoot.wire.runs.accounts import InteractionProcessCredentialRequest
@@ -22,7 +23,10 @@ class RetentionLeaseRequest(RequestShape):
 
 
 class StartRequest(RequestShape):
-    """Starts a run. `version` 0 or null: the latest enabled one; `responseJsonSchema` replaces the definition's."""
+    """Starts a run. `version` 0 or null: the latest enabled one; `responseJsonSchema` replaces the definition's.
+
+    `budget` can only lower the definition's.
+    """
 
     version: Count | None = None
     inputs: tuple[NameValuePairRequest, ...] = ()
@@ -44,6 +48,7 @@ class StartRequest(RequestShape):
     parent_process_id: Uuid | None = None
     retention_lease: RetentionLeaseRequest | None = None
     tags: tuple[Name, ...] = ()
+    budget: InteractionBudgetRequest | None = None
 
 
 class MessageRequest(RequestShape):
