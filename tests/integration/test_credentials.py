@@ -237,10 +237,15 @@ class TestFailures:
             await home.key(name, play=play)
         gone = f"/namespaces/{NAMESPACE}/secrets/by-name/c-gone"
         assert (await home.server.client.delete(gone)).status_code == 204
+        await home.key("e-sealed")
+        database = home.server.installation.database
+        await panels.execute(
+            database, "update secret set sealed = 'of another key', sealed_by = 'x' where name = 'e-sealed'"
+        )
         run = await home.run()
         assert run["status"] == "Failed" and home.models.keys == ["a-refused", "b-quota", "d-missing"]
         for words in (
-            "'a-refused' rests", "'b-quota' rests", "'c-gone' names a secret that was deleted", "'d-missing' rests", "(NoCredential)",
+            "'a-refused' rests", "'b-quota' rests", "'c-gone' names a secret that was deleted", "'d-missing' rests", "'e-sealed' cannot be opened (A secret was sealed with another key", "(NoCredential)",
         ):  # fmt: skip
             assert words in run["failureDetails"], run["failureDetails"]
         reasons = [failure["failureReason"] for failure in run["credentialFailures"]]
