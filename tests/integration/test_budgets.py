@@ -117,7 +117,7 @@ class Asking(Listening):
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
-        self.models = Models(lambda _: None, data_dir=folder)
+        self.models = Models(data_dir=folder)
 
     def adapter_of(self, choice: ModelChoice) -> Model:
         return self.models.adapter_of(choice)

@@ -26,6 +26,7 @@ from folkmoot.wire.formats import print_timespan
 Json = Any
 
 _FILES = {
+    DefinitionKind.CREDENTIAL_STACK: "credential-stacks",
     DefinitionKind.AI_MODEL: "ai-models",
     DefinitionKind.MCP_CONNECTOR: "connectors",
     DefinitionKind.OPEN_API_CONNECTOR: "connectors",

@@ -101,7 +101,7 @@ async def open_installation(
     if found.database_url is None:
         server = await open_server(data_dir / "data")
     database = None
-    models = Models(read_key, data_dir=data_dir)
+    models = Models(data_dir=data_dir)
     try:
         database = await Database.open(found.database_url or (server.dsn if server else ""), connections=connections)
         installation = Installation(found, data_dir, database, Notifier(database), models, functions, make_new_id())

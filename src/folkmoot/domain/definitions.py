@@ -16,6 +16,7 @@ from folkmoot.domain.budgets import Budget
 from folkmoot.domain.calls import Tool
 from folkmoot.domain.connectors import McpConnectorVersion, OpenApiConnectorVersion
 from folkmoot.domain.contexts import ContextSettings
+from folkmoot.domain.credentials import CredentialEntry, CredentialStackVersion, StackSnapshot
 from folkmoot.domain.model_calls import ModelChoice, Sampling
 from folkmoot.domain.references import Reference as Reference
 from folkmoot.domain.tool_bindings import BindingInput, OperationBinding, SecretInput
@@ -29,6 +30,7 @@ class DefinitionKind(StrEnum):
     INTERACTION = "Interaction"
     MCP_CONNECTOR = "McpConnector"
     OPEN_API_CONNECTOR = "OpenApiConnector"
+    CREDENTIAL_STACK = "CredentialStack"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,7 @@ class AgentBinding:
 @dataclass(frozen=True, slots=True)
 class RoundRobinVersion:
     """`context_settings` holds the wire's fields as they came, but for its one link, `compaction_model`; `later` the fields of
-    later parts, by their wire names."""
+    later parts, by their wire names. `credential_stack`: `name` or `namespace/name` of the runs' stack, where a start names none."""
 
     agents: tuple[AgentBinding, ...]
     prompt: str
@@ -144,11 +146,19 @@ class RoundRobinVersion:
     vote_rule: Rule = Rule.MAJORITY
     context_settings: dict[str, Json] = field(default_factory=dict)
     compaction_model: Reference | None = None
+    credential_stack: str | None = None
     later: dict[str, Json] = field(default_factory=dict)
     budget: Budget | None = None
 
 
-Version = AgentVersion | AiModelVersion | RoundRobinVersion | McpConnectorVersion | OpenApiConnectorVersion
+Version = (
+    AgentVersion
+    | AiModelVersion
+    | RoundRobinVersion
+    | McpConnectorVersion
+    | OpenApiConnectorVersion
+    | CredentialStackVersion
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +231,10 @@ class ModelOverride:
 @dataclass(frozen=True, slots=True)
 class ResolvedInteraction:
     """The whole closure of a start, written once and never changed. `inputs` are name and value as text, as they were given,
-    and so are `ai_model_overrides`; what they led to is in the participants."""
+    and so are `ai_model_overrides`; what they led to is in the participants.
+
+    `allow_platform_fallback` null: it was started before that was asked, and goes on with the operator's keys.
+    """
 
     interaction_id: UUID
     interaction_name: str
@@ -248,4 +261,7 @@ class ResolvedInteraction:
     disabled_tools: tuple[str, ...] = ()
     duration_warning_to_ai: timedelta | None = None
     ai_model_overrides: tuple[ModelOverride, ...] = ()
+    credential_stack: StackSnapshot | None = None
+    credentials: tuple[CredentialEntry, ...] = ()
+    allow_platform_fallback: bool | None = None
     budget: Budget | None = None

@@ -52,7 +52,7 @@ MEANINGS: dict[Right, str] = {
     Right.OPERATE: "look after lanes and workers",
     Right.PUBLISH: "publish, disable and delete definitions",
     Right.MANAGE_CONNECTORS: "manage connectors",
-    Right.MANAGE_SECRETS: "manage secrets",
+    Right.MANAGE_SECRETS: "manage secrets, keys of models and credential stacks",
     Right.MANAGE_KEYS: "manage other people's keys",
     Right.MANAGE_USERS: "add and remove users and change their roles",
     Right.MANAGE_WEBHOOKS: "manage webhooks",

@@ -46,7 +46,9 @@ def failure_of(error: Exception, place: Place) -> ModelFailure:
     failure = _class_of(error)
     if retry_after is None and failure is FailureClass.RATE_LIMITED:
         retry_after = told_wait(getattr(error, "headers", None) or {})
-    return ModelFailure(failure, _sentence(failure, error, place, said), retry_after)
+    return ModelFailure(
+        failure, _sentence(failure, error, place, said), retry_after, is_for_this_key=_is_for_this_key(error)
+    )
 
 
 def may_have_counted(error: Exception) -> bool:
@@ -56,6 +58,13 @@ def may_have_counted(error: Exception) -> bool:
     if isinstance(error, faults.ModelAPIError):
         return error.in_stream or not isinstance(error, faults.ModelHTTPError)
     return not isinstance(error, faults.UserError)
+
+
+def _is_for_this_key(error: Exception) -> bool:
+    """Whether another key may be let do what this one was not: a model that is not there for it, or that it may not use."""
+    is_forbidden = isinstance(error, faults.ModelHTTPError) and error.status_code == 403
+    is_refused = is_forbidden and isinstance(error, faults.ModelAuthenticationError)
+    return is_refused or isinstance(error, faults.ModelNotFoundError)
 
 
 def _class_of(error: Exception) -> FailureClass:

@@ -20,6 +20,7 @@ from folkmoot.domain.items import EndReason, Item, Summary
 from folkmoot.domain.model_calls import (
     WAITED_OUT,
     FailureClass,
+    Held,
     ModelCallFact,
     ModelChoice,
     ModelFailure,
@@ -75,6 +76,7 @@ class Drive:
         self._asking: dict[str, ModelCallBegun] = {}
         self._cut: list[asyncio.Task[None]] = []
         self._unsent: list[UUID] = []  # model calls whose rows are written, or may be, and which were not sent yet
+        self._held: dict[str, float] = {}  # steps that no key was free for, and when it is worth to look again
         self._inbox: asyncio.Queue[perform.Performed | Exception | None] = asyncio.Queue()
         self._is_draining = False
         self._is_over = False
@@ -168,8 +170,9 @@ class Drive:
         for step in plan.steps:
             if not isinstance(step, AskModel) or (step.key in self._under_way and not plan.cuts):
                 continue
-            if step.not_before is not None and step.not_before > self._clock.now_timestamp():
-                plan.wake_at = min(plan.wake_at or step.not_before, step.not_before)
+            not_before = max(step.not_before or 0.0, self._held.get(step.key, 0.0))
+            if not_before > self._clock.now_timestamp():
+                plan.wake_at = min(plan.wake_at or not_before, not_before)
                 continue
             plan.begun.append(self._transcript.begun(step, self._workshop.new_id(), unread=unread))
 
@@ -201,7 +204,8 @@ class Drive:
     async def _append_plan(self, firm: Firm, plan: Plan) -> bool:
         """Whether all of it was written. Nothing to write counts as written."""
         new = [*firm.items, *plan.items]
-        if not (new or firm.model_calls_ended or plan.begun or plan.end or plan.wait):
+        voided = firm.model_calls_voided
+        if not (new or firm.model_calls_ended or voided or plan.begun or plan.end or plan.wait):
             return True
         ended = list(firm.model_calls_ended)
         if plan.end is not None:
@@ -212,6 +216,7 @@ class Drive:
             self.claim, self.signal_number, new, len(firm.items), _end(plan.end) if plan.end else None,
             Pause(plan.wait.status, plan.wait.pending) if plan.wait else None,
             driver_errors=0 if new and self.driver_errors else None, model_calls_begun=plan.begun, model_calls_ended=ended,
+            model_calls_voided=voided,
         )  # fmt: skip
         if new:
             append.calls_asked, append.calls_ended = self._transcript.call_changes(new, len(firm.items))
@@ -247,10 +252,11 @@ class Drive:
         """Commit what came in, begin nothing, and hand the run back when nothing is under way."""
         self._wake_at = None
         back = None if self._under_way else HandBack()
-        if back is not None or self._unsent or firm.items or firm.model_calls_ended:
+        voided = [*self._unsent, *firm.model_calls_voided]
+        if back is not None or voided or firm.items or firm.model_calls_ended:
             append = Append(
                 self.claim, self.signal_number, firm.items, len(firm.items), hand_back=back,
-                model_calls_ended=firm.model_calls_ended, model_calls_voided=self._unsent,
+                model_calls_ended=firm.model_calls_ended, model_calls_voided=voided,
             )  # fmt: skip
             append.calls_asked, append.calls_ended = self._transcript.call_changes(firm.items, len(firm.items))
             await self._append(append)
@@ -320,10 +326,15 @@ class Drive:
             return await self._commit(Firm(made))
         step, call_id, outcome = done.step, done.model_call_id, done.outcome
         self._asking.pop(step.key, None)
+        self._held.pop(step.key, None)
+        if isinstance(outcome, Held):  # nothing was sent, so nothing counts as tried
+            self._held[step.key] = self._clock.now_timestamp() + outcome.wait_seconds
+            return await self._commit(Firm(model_calls_voided=[call_id]))
         if isinstance(outcome, ModelReply) and (fault := record.fault_of_reply(step, outcome)) is not None:
             outcome = ModelFailure(FailureClass.UNUSABLE, fault, usage=outcome.usage)
         if isinstance(outcome, ModelFailure):
-            return await self._commit(Firm(model_calls_ended=[self._failed(step, call_id, outcome)]))
+            ended = self._failed(step, call_id, outcome, key_rests=done.key_rests)
+            return await self._commit(Firm(model_calls_ended=[ended]))
         made = record.items_of_reply(seating, protocol, step, reply=outcome, model_call_id=call_id, new_id=new_id)
         await self._commit(Firm(made, [self._answered(step, call_id, outcome)]))
 
@@ -338,9 +349,9 @@ class Drive:
         cost = self._cost(self._model_of(step), reply.usage, reply.service_tier)
         return ModelCallEnded(call_id, reply.usage, reply.replay, reply.service_tier, cost=cost)
 
-    def _failed(self, step: AskModel, call_id: UUID, failure: ModelFailure) -> ModelCallEnded:
+    def _failed(self, step: AskModel, call_id: UUID, failure: ModelFailure, *, key_rests: bool) -> ModelCallEnded:
         wait: float | None = None
-        if failure.failure in WAITED_OUT:
+        if failure.failure in WAITED_OUT and not key_rests:  # else another key may be free now
             wait = backoff_seconds(self._workshop.options, step.attempt, self._workshop.chance())
             wait = max(wait, failure.retry_after_seconds or 0.0)
         not_before = self._clock.now_timestamp() + wait if wait is not None else None

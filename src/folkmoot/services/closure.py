@@ -17,6 +17,7 @@ from folkmoot.domain.calls import Tool
 from folkmoot.domain.checking import faults_of_inputs, faults_of_names, later_fields, operations_of
 from folkmoot.domain.contexts import effective
 from folkmoot.domain.costs import Prices, own_prices
+from folkmoot.domain.credentials import StackEntry
 from folkmoot.domain.definitions import (
     DEFAULT_WINDOW,
     AgentBinding,
@@ -56,7 +57,7 @@ class StartFields:
     `inputs`: names and values as text, in the order given. `response_json_schema` takes the place of the definition's;
     the durations likewise. `disabled_tools` null: none were named. `later`: the fields of later parts that were
     sent, by their wire names. `model`: one to use in place of all that the definitions name; only commands set it. `budget`:
-    lowers the definition's.
+    lowers the definition's. `credentials`: entries without names; `credential_stack`: `name` or `namespace/name`.
     """
 
     inputs: tuple[tuple[str, str], ...] = ()
@@ -68,6 +69,9 @@ class StartFields:
     ai_model_overrides: tuple[ModelOverride, ...] = ()
     tags: tuple[str, ...] = ()
     priority: int = 0
+    credentials: tuple[StackEntry, ...] = ()
+    credential_stack: str | None = None
+    allow_platform_fallback: bool | None = None
     model: ModelChoice | None = None
     budget: Budget | None = None
     later: Mapping[str, Json] = field(default_factory=dict)
@@ -78,13 +82,14 @@ class Workbench:
     """What the operator's machine adds: its functions by name, and a reader of scripted models' files (BadInput, OSError).
 
     `lack_of`: a sentence about what a model lacks on this machine, or null; set where the run will be worked on here.
-    `allows_stdio`: whether the operator lets connectors run commands. `window_of`: what the catalogue of known models says that a
-    model holds, in tokens; `prices_of`: what it costs now.
+    `read_key`: the value of an environment variable now; set likewise. `allows_stdio`: whether the operator lets connectors run
+    commands. `window_of`: what the catalogue of known models says that a model holds, in tokens; `prices_of`: what it costs now.
     """
 
     find_function: FindFunction
     read_script: ReadScript
     lack_of: Callable[[ModelChoice], str | None] = lambda _: None
+    read_key: Callable[[str], str | None] | None = None
     allows_stdio: bool = True
     window_of: Callable[[AiModelVersion], int | None] = lambda _: None
     prices_of: Callable[[ModelChoice], Prices] = lambda model: own_prices(model.prices)

@@ -27,7 +27,6 @@ from folkmoot.wire import definitions as wire
 _LATER = (
     "loom",
     "swarm",
-    "credential_stack",
 )
 _LATER_OF_BINDING = ("loom_id", "web_access")
 # Same name, same meaning, same type on both sides.
@@ -44,6 +43,7 @@ _SAME = (
     "duration_auto_termination",
     "duration_human_timeout",
     "maximum_rounds",
+    "credential_stack",
 )
 
 
@@ -106,7 +106,6 @@ def version(stored: StoredVersion) -> wire.RoundRobinInteractionVersion:
         context_settings=contexts.shown(body.context_settings, body.compaction_model),
         loom=looms.shown(later.get("loom")),
         swarm=_swarm(later.get("swarm")),
-        credential_stack=later.get("credentialStack"),
         solution_rule=wire.DecisionRule(body.solution_rule),
         vote_rule=wire.DecisionRule(body.vote_rule),
         budget=budget(body.budget),

@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from folkmoot.api.mapping import overrides
+from folkmoot.api.mapping.credentials import credential_failures, run_keys
 from folkmoot.api.mapping.items import context
 from folkmoot.api.mapping.pending import LISTED_CHARACTERS, deferred_tool_calls, pending_approval
 from folkmoot.api.mapping.usage import counts
@@ -50,7 +51,9 @@ def process_with_details(details: RunDetails) -> wire.InteractionProcessWithDeta
 
 def row(view: RunView) -> wire.InteractionProcess:
     """A row of a list: its conversation and usage are empty (B63)."""
-    return wire.InteractionProcess(**_fields(view, limit=LISTED_CHARACTERS), context=context(()), token_usage=())
+    return wire.InteractionProcess(
+        **_fields(view, limit=LISTED_CHARACTERS), context=context(()), token_usage=(), credential_failures=()
+    )
 
 
 def execution_time(view: RunView) -> timedelta:
@@ -122,6 +125,7 @@ def _whole_fields(whole: WholeRun) -> dict[str, Any]:
     return {
         **_fields(whole.view),
         "context": context(whole.items),
+        "credential_failures": credential_failures(whole.credential_failures),
         "token_usage": token_usage(
             whole.calls, agents=_agents(whole.resolved), open_turns=turns_under_way(whole.items, is_ended=is_ended)
         ),
@@ -189,6 +193,7 @@ def _fields(view: RunView, *, limit: int | None = None) -> dict[str, Any]:
         if run.before_timeout_status
         else None,
         **_approval(view, limit=limit),
+        **run_keys(view.keys),
         **_OF_LATER_PARTS,
     }
 
@@ -209,9 +214,7 @@ _OF_LATER_PARTS: dict[str, Any] = {
             "web_access_overrides",
             "managed_dispatch",
             "swarm",
-            "allow_platform_fallback",
-            "credential_stack",
         )
     ),
-    **dict.fromkeys(("looms", "loom_gifts", "routing_decisions", "credentials", "credential_failures"), ()),
+    **dict.fromkeys(("looms", "loom_gifts", "routing_decisions"), ()),
 }

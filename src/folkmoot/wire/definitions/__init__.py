@@ -68,6 +68,18 @@ from folkmoot.wire.definitions.connectors import (
     ParticipantTools,
 )
 from folkmoot.wire.definitions.contexts import InteractionContextSettings, InteractionContextSettingsRequest
+from folkmoot.wire.definitions.credential_stacks import (
+    CredentialStack,
+    CredentialStackEntry,
+    CredentialStackEntryRequest,
+    CredentialStackPage,
+    CredentialStackRequest,
+    CredentialStackRule,
+    CredentialStackRuleRequest,
+    CredentialStackVersion,
+    CredentialStackVersionPage,
+    CredentialStackVersionRequest,
+)
 from folkmoot.wire.definitions.inputs import (
     ConnectorAuthenticationSecretInput,
     ConnectorAuthenticationSecretInputRequest,
@@ -122,6 +134,16 @@ __all__ = [
     "ConnectorChanges",
     "ConnectorHeader",
     "ConnectorHeaderRequest",
+    "CredentialStack",
+    "CredentialStackEntry",
+    "CredentialStackEntryRequest",
+    "CredentialStackPage",
+    "CredentialStackRequest",
+    "CredentialStackRule",
+    "CredentialStackRuleRequest",
+    "CredentialStackVersion",
+    "CredentialStackVersionPage",
+    "CredentialStackVersionRequest",
     "CustomAiModel",
     "DecisionRule",
     "DefinitionResource",

@@ -26,6 +26,7 @@ from folkmoot.wire.definitions.inputs import (
     PromptInput,
     PromptInputRequest,
 )
+from folkmoot.wire.definitions.links import LinkText
 from folkmoot.wire.definitions.looms import LoomConfiguration, LoomConfigurationRequest
 from folkmoot.wire.definitions.resources import DefinitionResource, DefinitionVersion
 from folkmoot.wire.formats import (
@@ -173,7 +174,7 @@ class RoundRobinInteractionVersionRequest(RequestShape):
     context_settings: InteractionContextSettingsRequest = InteractionContextSettingsRequest()
     loom: LoomConfigurationRequest | None = None
     swarm: InteractionSwarmSettingsRequest | None = None
-    credential_stack: Name | None = None
+    credential_stack: LinkText | None = None
     duration_human_timeout: Timespan | None = None
     maximum_rounds: Positive | None = None
     solution_rule: DecisionRule = DecisionRule.MAJORITY

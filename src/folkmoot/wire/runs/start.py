@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from folkmoot.wire.definitions import InteractionBudgetRequest
+from folkmoot.wire.definitions.links import LinkText
 from folkmoot.wire.formats import Count, Flag, Name, NameValuePairRequest, RequestShape, Text, Timespan, Uuid, Whole
 from folkmoot.wire.runs.accounts import InteractionProcessCredentialRequest
 from folkmoot.wire.runs.overrides import (
@@ -40,7 +41,7 @@ class StartRequest(RequestShape):
     duration_warning_to_ai: Timespan | None = None
     duration_human_timeout: Timespan | None = None
     credentials: tuple[InteractionProcessCredentialRequest, ...] = ()
-    credential_stack: Name | None = None
+    credential_stack: LinkText | None = None
     allow_platform_fallback: Flag | None = None
     lane: Name | None = None
     priority: Whole = 0
