@@ -86,7 +86,7 @@ async def failed(
     if seconds is None:
         return failure, False
     is_overloaded = failure.failure is FailureClass.OVERLOADED  # which says nothing of the key
-    async with workshop.database.reader() as writer:
+    async with workshop.database.writer() as writer:
         await credentials.rest(
             writer, claim, key=key.rests_as, model=key.model_name if failure.is_for_this_key else "", version=key.version,
             reason=failure.failure, detail=failure.message, provider=model.provider, seconds=seconds, is_recorded=not is_overloaded,
@@ -130,7 +130,7 @@ async def _rest_deleted(
             r.version == key.version for r in found.rests.get(key.rests_as, ())
         ):
             continue
-        async with workshop.database.reader() as writer:
+        async with workshop.database.writer() as writer:
             await credentials.rest(
                 writer, claim, key=key.rests_as, model="", version=key.version, reason=FailureClass.AUTHENTICATION,
                 detail=f"{key.shown} {key.problem}.", provider=model.provider, seconds=RestSeconds(REFUSED_SECONDS, REFUSED_SECONDS),
@@ -152,7 +152,7 @@ async def _noted(
     workshop: Workshop, claim: Claim, key: KeyNow, secret: SecretText | None, *, model_call_id: UUID
 ) -> Opened:
     if key.credential_id is not None or key.is_own_license:
-        async with workshop.database.reader() as writer:
+        async with workshop.database.writer() as writer:
             is_ours = await credentials.note_key(
                 writer, claim, model_call_id=model_call_id, credential=key.credential_id, is_own_license=key.is_own_license
             )  # fmt: skip

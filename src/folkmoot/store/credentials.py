@@ -16,7 +16,7 @@ from folkmoot.domain.key_choice import Rest
 from folkmoot.domain.model_calls import FailureClass
 from folkmoot.domain.runs import Claim
 from folkmoot.store.codecs import json_value, safe
-from folkmoot.store.database import Reader, queries
+from folkmoot.store.database import Reader, Writer, queries
 
 _sql: Any = queries("credentials")
 _DETAIL_CHARACTERS = 1_000
@@ -66,7 +66,7 @@ def _secret(namespace: str, name: str, sealed: bytes, updated_at: datetime) -> S
 
 
 async def note_key(
-    writer: Reader, claim: Claim, *, model_call_id: UUID, credential: str | None, is_own_license: bool
+    writer: Writer, claim: Claim, *, model_call_id: UUID, credential: str | None, is_own_license: bool
 ) -> bool:
     """Note whose key the call takes; false where the claim is no more."""
     done = await _sql.note_key(
@@ -86,7 +86,7 @@ class RestSeconds:
 
 
 async def rest(
-    writer: Reader, claim: Claim, *, key: str, model: str, version: str, reason: FailureClass, detail: str, provider: str,
+    writer: Writer, claim: Claim, *, key: str, model: str, version: str, reason: FailureClass, detail: str, provider: str,
     seconds: RestSeconds, is_recorded: bool,
 ) -> float | None:  # fmt: skip
     """Begin the key's rest: its seconds; null where it rests already, or the claim is no more. `is_recorded`: as a failure of the run.
