@@ -260,9 +260,9 @@ class TestChanges:
         await home.key("rotated", play="refused")
         started = await home.run()
         assert started["status"] == "Failed"
-        await home.secret("rotated", "a new value")
+        await home.secret("rotated", "new-value")
         run = await home.run()
-        assert run["status"] == "Completed" and home.models.keys == ["rotated", "a new value"]
+        assert run["status"] == "Completed" and home.models.keys == ["rotated", "new-value"]
         # In the midst of a run: Ann has the old value, Ben the new one, Cid another key.
         await home.panel(seats=3)
         home.models.gate.clear()
@@ -276,10 +276,10 @@ class TestChanges:
         await until(lambda: len(home.models.calls) == before + 3)
         home.models.gate.set()
         assert (await home.ended(live))["status"] == "Completed"
-        assert home.models.keys[before:] == ["a new value", "a newer value", "another"]
+        assert home.models.keys[before:] == ["new-value", "newer-value", "another"]
 
     async def rotate(self, home: Bank) -> None:
-        await home.secret("rotated", "a newer value")
+        await home.secret("rotated", "newer-value")
 
     async def withdraw(self, home: Bank) -> None:
         await home.key("another", priority=9)
