@@ -111,8 +111,8 @@ class Cut:
     """A part of a participant's view that a summary is to stand for: all up to `upto` (a sequence) but what is pinned.
 
     `tokens_before`: of the whole prompt; `tokens_covered`: of the part; `summary_tokens`: how long the summary should be;
-    `reply_tokens`: what its reply is bounded to. Guessed, not corrected: `most_tokens`, how long a summary may be, and
-    `part_tokens`, what the summariser may be shown.
+    `reply_tokens`: what its reply is bounded to. Guessed, not corrected: `most_tokens`, how long a summary may be, `covered`, what the
+    part takes and so what stands for it must take less than, and `part_tokens`, what the summariser may be shown.
     """
 
     upto: int
@@ -121,6 +121,7 @@ class Cut:
     summary_tokens: int
     reply_tokens: int
     most_tokens: int
+    covered: int
     part_tokens: int
 
 

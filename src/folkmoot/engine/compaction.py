@@ -30,13 +30,14 @@ from folkmoot.engine.estimates import entry_tokens, tokens_of
 from folkmoot.engine.protocol import Protocol
 from folkmoot.engine.seating import Seating
 from folkmoot.engine.step import AskModel
-from folkmoot.engine.view import PINNED, View
+from folkmoot.engine.view import PINNED, View, summary_entry
 
 FAILURES = 3  # in a row, and it rests
 REST_CALLS = 8  # of the participant's own, for which it rests
 
-# These say nothing of the summariser: the worker was lost, or the next key is tried.
+# These say nothing of the summariser: the worker was lost, or the next key is tried. So many tries of keys are a failure all the same.
 _UNCOUNTED = (FailureClass.LOST, FailureClass.AUTHENTICATION, FailureClass.QUOTA_EXHAUSTED)
+_KEYS_TRIED = 10
 _CHARACTERS_PER_TOKEN = 2  # of a text that is cut to fit, at the least
 _OMITTED = "[...]"
 
@@ -74,13 +75,16 @@ def step_before(seating: Seating, protocol: Protocol, facts: Facts, step: AskMod
 
 
 def _failed(model_calls: Mapping[str, tuple[ModelCallFact, ...]], prefix: str) -> list[ModelCallFact]:
-    return [
-        fact
-        for key, facts in model_calls.items()
-        if key.startswith(prefix)
-        for fact in facts
-        if fact.failure is not None and fact.failure not in _UNCOUNTED
-    ]
+    """What counts as a failure of the summariser, oldest first."""
+    counted: list[ModelCallFact] = []
+    of_keys = 0
+    for fact in (fact for key, facts in model_calls.items() if key.startswith(prefix) for fact in facts):
+        if fact.failure in (None, FailureClass.LOST):
+            continue
+        of_keys += fact.failure in _UNCOUNTED
+        if fact.failure not in _UNCOUNTED or of_keys % _KEYS_TRIED == 0:
+            counted.append(fact)
+    return counted
 
 
 def _refused(failures: Iterable[ModelCallFact]) -> list[ModelCallFact]:
@@ -138,6 +142,8 @@ def fault_of(step: AskModel, text: str) -> str | None:
         return "The summary came back empty."
     if (tokens := tokens_of(text)) > step.cut.most_tokens:
         return f"The summary came back with about {tokens:,} tokens; it may have {step.cut.most_tokens:,}."
+    if (taken := entry_tokens(summary_entry(text))) >= step.cut.covered:
+        return f"The summary would take about {taken:,} tokens, and what it is to stand for {step.cut.covered:,}."
     return None
 
 
@@ -145,7 +151,8 @@ def summary_item(seating: Seating, step: AskModel, *, text: str, item_id: UUID, 
     """The item that stands for the part from now on, in its participant's view."""
     cut = step.cut
     assert cut is not None
-    after = max(cut.tokens_before - cut.tokens_covered, 0) + tokens_of(text)
+    taken = round(entry_tokens(summary_entry(text)) * cut.tokens_covered / cut.covered)
+    after = max(cut.tokens_before - cut.tokens_covered, 0) + taken
     model = seating.summariser(step.participant).model_name
     body = items.Summary(text, cut.upto, cut.tokens_before, after, model)
     return Item(item_id, seating.authors[step.participant], body, None, step.turn_id, model_call_id)

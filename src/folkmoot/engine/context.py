@@ -166,9 +166,11 @@ def _cut(view: View, room: Room, guessed: int, settings: ContextSettings) -> Cut
         end = max(end, _end(view, loose, kept=kept, most=view.unseen_calls))
     # The summariser is shown what is pinned, too.
     part = max(room.part - pinned, room.summary)
-    end = _within(view, loose, end, least=room.summary, part=part)
+    # With the summary that stands there already something new is covered, or it would be summarised again and again.
+    least = max(room.summary, view.summary_tokens)
+    end = _within(view, loose, end, least=least, part=part)
     covered = sum(loose[:end])
-    if covered <= room.summary:
+    if covered <= least:
         return None
     reply = settings.summary_limit_tokens or round(2 * room.summary * room.ratio)
     return Cut(
@@ -178,7 +180,8 @@ def _cut(view: View, room: Room, guessed: int, settings: ContextSettings) -> Cut
         tokens_covered=round(covered * room.ratio),
         summary_tokens=round(room.summary * room.ratio),
         reply_tokens=reply,
-        most_tokens=min(round(reply / room.ratio * _MARGIN), covered - 1),
+        most_tokens=round(reply / room.ratio * _MARGIN),
+        covered=covered,
         part_tokens=part + pinned,
     )
 

@@ -114,6 +114,9 @@ def _askable(
         return tuple(steps)
     ready: list[Step] = []
     for step in steps:
+        if step.key in facts.under_way:  # what has come since is measured before the next call
+            ready.append(step)
+            continue
         before = compaction.step_before(seating, protocol, facts, step)
         if before is not None:
             ready.append(before)

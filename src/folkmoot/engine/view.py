@@ -60,7 +60,7 @@ class View:
 
     __slots__ = (
         "_calls", "_holds", "_last_reply", "_position", "_question", "_results", "_rounds", "covered_upto", "entered", "entries", "held",
-        "is_settling", "notes", "seen", "sizes", "tokens", "trimmed_upto",
+        "is_settling", "notes", "seen", "sizes", "summary_tokens", "tokens", "trimmed_upto",
     )  # fmt: skip
 
     def __init__(self, position: Position) -> None:
@@ -72,6 +72,7 @@ class View:
         self.tokens = 0
         self.seen = 0
         self.covered_upto = 0
+        self.summary_tokens = 0  # of the summary that stands for what is covered
         self.trimmed_upto = 0
         self.is_settling = False  # a summary has come, and no reply since
         self._position = position
@@ -258,14 +259,20 @@ class View:
         end = bisect_right(self.entered, upto)
         pinned = [index for index in range(end) if self.notes[index] is PINNED]
         kept = range(end, len(self.entries))
-        entry = OtherText(None, instructions.summarised(summary.summary))
+        entry = summary_entry(summary.summary)
+        self.summary_tokens = entry_tokens(entry)
         order = [*pinned, None, *kept]
         seen = sum(1 for index in order if index is None or index < self.seen)
         self.entries = [entry if index is None else self.entries[index] for index in order]
         self.notes = [None if index is None else self.notes[index] for index in order]
-        self.sizes = [entry_tokens(entry) if index is None else self.sizes[index] for index in order]
+        self.sizes = [self.summary_tokens if index is None else self.sizes[index] for index in order]
         self.entered = [upto if index is None else self.entered[index] for index in order]
         self.tokens, self.seen, self.covered_upto, self.is_settling = sum(self.sizes), seen, upto, True
+
+
+def summary_entry(summary: str) -> OtherText:
+    """A summary, as it stands in a view."""
+    return OtherText(None, instructions.summarised(summary))
 
 
 def own_call(item: Item, name: str, arguments: Mapping[str, object], result: str, *, is_error: bool = False) -> OwnCall:
