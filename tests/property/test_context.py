@@ -50,7 +50,15 @@ moves = st.tuples(
     texts,
 )
 summaries = st.sampled_from(
-    ["They agree on the road.", "Short. " * 12, "Ann looked. " * 3, "", "much too long " * 3000, None]
+    [
+        "They agree on the road.",
+        "Short. " * 12,
+        "Longer than wanted.\n" * 30,
+        "Ann looked. " * 3,
+        "",
+        "much too long " * 3000,
+        None,
+    ]
 )
 cuts = st.builds(
     ContextSettings,
@@ -95,7 +103,11 @@ def play(run: Watched, move: tuple[str, str], summary: str | None, *, window: in
         return None
     assert isinstance(step, AskModel)
     if step.purpose is Purpose.COMPACTION:
-        run.take(step, reply(summary) if summary is not None else ModelFailure(FailureClass.INVALID_REQUEST, "No."))
+        view = run.views.of[step.participant]
+        before, tokens = view.covered_upto, view.tokens
+        refusal = ModelFailure(FailureClass.INVALID_REQUEST, "No.")
+        if run.take(step, reply(summary) if summary is not None else refusal):
+            assert view.covered_upto > before and view.tokens < tokens, "each summary gets further, and is a gain"
         return None
     check(run, step, window=window)
     run.take(step, answer(step, move, n=len(run.items)))
@@ -126,7 +138,7 @@ def answer(step: AskModel, move: tuple[str, str], *, n: int) -> ModelReply:
 def check(run: Watched, step: AskModel, *, window: int) -> None:
     """What would be sent now, against all that there is."""
     name = step.participant
-    prompt = run.facts.prompts[name]
+    prompt = run.sizes.of(step)
     sent = list(run.request(step))
     view, full = run.views.of[name], run.whole.of[name]
     covered, seen = view.covered_upto, before_newest_reply(full.entries)

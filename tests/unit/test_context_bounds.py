@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
-from engine_harness import Conversation, reply
-from test_context import LONG, SUMMARY, go_on, summaries, talk
+from engine_harness import Conversation, call, reply, tool
+from test_context import COMPACT, LONG, SUMMARY, TRIM, go_on, summaries, talk
 
-from folkmoot.domain.model_calls import FailureClass, ModelFailure, Purpose
-from folkmoot.engine.estimates import tokens_of
+from folkmoot.domain.contexts import TrimmingMode, effective
+from folkmoot.domain.model_calls import FailureClass, ModelChoice, ModelFailure, ModelReply, Purpose, Sampling, Usage
+from folkmoot.engine.estimates import entry_tokens, tokens_of
 from folkmoot.engine.step import AskModel
 
 
@@ -86,3 +88,116 @@ def test_window_that_was_found_to_be_smaller_leaves_room_for_a_reply() -> None:
         if run.protocol.calls.get("Ann", 0) >= 60:
             break
     assert 0 < len(summaries(run)) <= 60 // 2
+
+
+def with_seat(run: Conversation, **changes: object) -> Conversation:
+    run.seating.participants["Ann"] = replace(run.seating.participants["Ann"], **changes)  # type: ignore[arg-type]
+    return run
+
+
+def test_reply_of_a_set_length_has_its_room() -> None:
+    """A provider counts what is asked for: summarising starts earlier, and gets further down, so that it does not run each turn."""
+    run = with_seat(talk(), sampling=Sampling(max_tokens=1800))
+    go_on(run, 60)
+    sizes = [
+        sum(map(entry_tokens, entries)) for step, entries in run.requests if step.participant == "Ann" and not step.cut
+    ]
+    assert max(sizes) <= 4000 - 1800
+    assert 0 < len(summaries(run)) < len(sizes) // 2
+
+
+def test_summariser_with_a_smaller_window_than_was_said_is_found_out_once() -> None:
+    """B22: what it refused is not tried again with each summary."""
+    run = with_seat(talk(window=20_000), compaction_model=ModelChoice("scripted", "small", context_window=20_000))
+    refused = 0
+    for _ in range(400):
+        step = run.steps[0]
+        assert isinstance(step, AskModel)
+        if step.purpose is Purpose.COMPACTION and sum(map(entry_tokens, run.request(step))) > 2500:
+            refused += 1
+            run.take(step, ModelFailure(FailureClass.CONTEXT_TOO_LONG, "Too long."))
+        else:
+            run.take(step, reply(SUMMARY if step.purpose is Purpose.COMPACTION else LONG))
+    assert len(summaries(run)) >= 8
+    assert 1 <= refused <= 3
+
+
+def test_numbers_of_a_summary_are_those_of_the_prompts() -> None:
+    """Tokens before and after, by the provider's count: of the prompt that would have been sent, and of the one that is."""
+    context = replace(COMPACT, trimming=TrimmingMode.ON_PRESSURE)
+    run = talk(tool("look", is_read_only=True), context=replace(context, max_tool_call_loops=99))
+    run.say("Ann", ModelReply("", (call("look"),), Usage(input=2 * run.sizes.of(run.step_of("Ann")).guessed)))
+    run.give(LONG * 2)
+    run.take(run.step_of("Ann"), ModelReply(LONG, (), Usage(input=2 * run.sizes.of(run.step_of("Ann")).guessed)))
+    step = until_summarised(run)
+    run.take(step, reply(SUMMARY))
+    (made,) = summaries(run)
+    left = run.steps[0]
+    assert isinstance(left, AskModel) and left.purpose is Purpose.TURN
+    assert made.tokens_before > made.tokens_after
+    assert abs(made.tokens_after - run.sizes.of(left).tokens) < 20
+
+
+def test_guess_counts_the_tools_and_the_last_words_of_its_call() -> None:
+    """B22: a ballot offers other tools than a turn; what it is counted to take says nothing of a turn's."""
+    large = tool("look", parameters={"type": "object", "description": LONG * 4, "properties": {}})
+    run = talk(large)
+    turn = run.sizes.of(run.step_of("Ann"))
+    run.say("Ann", "I have said it.")
+    run.say("Ben", reply("", call("propose_solution", solution=LONG * 2)))
+    step = run.step_of("Ann")
+    ballot = run.sizes.of(step)
+    assert ballot.guessed >= sum(map(entry_tokens, run.request(step))) + tokens_of(LONG * 2)
+    assert ballot.guessed < turn.guessed + 2 * tokens_of(LONG * 2) - tokens_of(LONG * 3), "without the tools of a turn"
+    run.take(step, ModelReply("", (call("disagree", reason="No."),), Usage(input=ballot.guessed)))
+    after = run.sizes.of(run.step_of("Ann"))
+    assert after.tokens == after.guessed
+
+
+def test_record_of_a_summary_counts_what_its_model_reads() -> None:
+    run = talk()
+    step = until_summarised(run)
+    fact = run.sizes.of(step)
+    read = sum(map(entry_tokens, run.request(step)))
+    assert read < fact.guessed <= read + 200
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        {"compactTargetTokens": 5_000},
+        {"compactMaxTokens": 100_000},
+        {"compactMaxTokens": 90},
+        {"compactTargetTokens": 5_000, "compactMaxTokens": 100_000},
+        {"compactKeepRecentTokens": 100_000},
+        {"compactAtUtilization": 1},
+        {"lowWaterUtilization": 1, "compactAtUtilization": 100},
+    ],
+    ids=lambda stored: "-".join(stored),
+)
+@pytest.mark.parametrize("window", [1_500, 4_000])
+def test_settings_that_do_not_suit_a_window_are_taken_as_far_as_they_go(stored: dict[str, int], window: int) -> None:
+    run = go_on(talk(context=effective({"mode": "Compact", **stored}), window=window), 40)
+    assert summaries(run) and run.end is None
+    for step, entries in (asked for asked in run.requests if asked[0].participant == "Ann"):
+        if step.purpose is not Purpose.COMPACTION:
+            assert sum(map(entry_tokens, entries)) <= window
+        elif step.cut is not None:
+            asked = sum(map(entry_tokens, entries)) + tokens_of(step.instruction or "")
+            assert asked + step.cut.reply_tokens <= window
+            assert step.cut.summary_tokens <= step.cut.reply_tokens
+
+
+@pytest.mark.parametrize("disabled", [True, False])
+def test_placeholder_names_the_tool_that_reads_on_only_where_there_is_one(disabled: bool) -> None:
+    """disabledTools may hold read_tool_result."""
+    context = replace(TRIM, trimming=TrimmingMode.AFTER_CYCLES, trimming_cycles=0, max_tool_call_loops=99)
+    tools = ("read_tool_result",) if disabled else ()
+    run = talk(tool("look", is_read_only=True), context=context, disabled_tools=tools)
+    for _ in range(2):
+        run.say("Ann", reply("", call("look")))
+        run.give(LONG)
+    run.say("Ann", "Done.")
+    view = run.view("Ann")
+    assert any("left out here" in str(entry) for entry in view)
+    assert any("read_tool_result" in str(entry) for entry in view) is not disabled

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 
 Json = Any
 
@@ -96,11 +96,13 @@ def effective(stored: Mapping[str, Json]) -> ContextSettings:
 class Correction:
     """What providers have shown of our guesses for a participant. `ratio`: tokens that they counted for each guessed one.
 
-    `refused_tokens`: the smallest guess of a prompt that a provider refused as too long; null: none was.
+    The smallest guesses that a provider refused as too long (null: none was): `refused_tokens` of the participant's prompts,
+    `refused_part` of what its summariser was shown.
     """
 
     ratio: float = 1.0
     refused_tokens: int | None = None
+    refused_part: int | None = None
 
 
 UNCORRECTED = Correction()
@@ -138,3 +140,11 @@ class PromptFact:
     covered_upto: int = 0
     trim_upto: int = 0
     cut: Cut | None = None
+
+
+class PromptFacts(Protocol):
+    """Where the next prompt of any participant stands, looked at only when it is asked for."""
+
+    def of(self, participant: str, *, beside: int) -> PromptFact:
+        """`beside`: tokens that go with the view, of tools and last words."""
+        ...

@@ -25,7 +25,7 @@ from folkmoot.domain.model_calls import (
 )
 from folkmoot.domain.runs import Facts
 from folkmoot.engine import instructions
-from folkmoot.engine.context import key_prefix
+from folkmoot.engine.context import prompt_of
 from folkmoot.engine.estimates import entry_tokens, tokens_of
 from folkmoot.engine.protocol import Protocol
 from folkmoot.engine.seating import Seating
@@ -44,13 +44,16 @@ _OMITTED = "[...]"
 
 def step_before(seating: Seating, protocol: Protocol, facts: Facts, step: AskModel) -> AskModel | None:
     """The compaction that comes before a step; null if none is needed, it rests, or it came to nothing."""
-    prompt = facts.prompts.get(step.participant)
     refused = _refused(facts.model_calls.get(step.key, ()))
-    if prompt is None or prompt.cut is None or len(refused) > 1:
+    if facts.prompts is None or len(refused) > 1:
         return None
-    failed = _failed(facts.model_calls, key_prefix(step.participant, prompt.covered_upto))
+    prompt = prompt_of(seating, facts.prompts, step)
+    if prompt.cut is None:
+        return None
+    prefix = f"compact:{step.participant}:{prompt.covered_upto}:"
+    failed = _failed(facts.model_calls, prefix)
     calls = protocol.calls.get(step.participant, 0)
-    key = f"{key_prefix(step.participant, prompt.covered_upto)}{calls}"
+    key = f"{prefix}{calls}"
     if not refused:
         last = int(failed[-1].step_key.rsplit(":", 1)[1]) if failed else 0
         if failed and len(failed) % FAILURES == 0 and calls - last < REST_CALLS:

@@ -25,6 +25,7 @@ with m as (
     from model_call where tenant_id = :tenant_id and run_id = :run_id and voided_at is null)
 select participant, max(trimmed_upto) as trimmed_upto,
     min(guessed_tokens) filter (where error_class = 'ContextTooLong' and purpose <> 'compaction') as refused_tokens,
+    min(guessed_tokens) filter (where error_class = 'ContextTooLong' and purpose = 'compaction') as refused_part,
     (array_agg(guessed_tokens order by started_at desc) filter (where is_counted))[1] as guessed_tokens,
     (array_agg(usage order by started_at desc) filter (where is_counted))[1] as usage
 from m group by participant;
