@@ -154,12 +154,21 @@ def test_guess_counts_the_tools_and_the_last_words_of_its_call() -> None:
     assert after.tokens == after.guessed
 
 
-def test_record_of_a_summary_counts_what_its_model_reads() -> None:
-    run = talk()
-    step = until_summarised(run)
-    fact = run.sizes.of(step)
+def test_record_of_a_summary_tells_what_its_model_reads() -> None:
+    """Whoever takes over trims up to where the records say: not what was only to be trimmed if no summary had come (F08)."""
+    context = replace(COMPACT, trimming=TrimmingMode.ON_PRESSURE, target_utilization=40, max_tool_call_loops=99)
+    run = talk(tool("look", is_read_only=True), context=context)
+    go_on(run, 2)
+    run.say("Ann", reply("", call("look")))
+    run.give(LONG * 3)
+    run.say("Ann", "Done.")
+    while (step := run.step_of(run.steps[0].participant)).purpose is not Purpose.COMPACTION:  # type: ignore[union-attr]
+        run.hear(LONG) if step.participant == "Ann" else go_on(run, 1)
+    record = run.sizes.of(step)
     read = sum(map(entry_tokens, run.request(step)))
-    assert read < fact.guessed <= read + 200
+    assert read < record.guessed <= read + 200
+    assert run.sizes.facts().of("Ann", beside=0).trim_upto > 0
+    assert record.trim_upto == 0, "a summariser is shown results as they stand"
 
 
 @pytest.mark.parametrize(
