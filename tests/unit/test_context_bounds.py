@@ -210,3 +210,36 @@ def test_placeholder_names_the_tool_that_reads_on_only_where_there_is_one(disabl
     view = run.view("Ann")
     assert any("left out here" in str(entry) for entry in view)
     assert any("read_tool_result" in str(entry) for entry in view) is not disabled
+
+
+def test_refused_prompt_brings_a_summary_though_they_rest() -> None:
+    """Context: 'context too long' triggers one forced compaction, also right after three that failed."""
+    run = talk()
+    while (step := until_summarised(run)).purpose is Purpose.COMPACTION:
+        run.take(step, ModelFailure(FailureClass.UNAVAILABLE, "No."))
+        if run.step_of("Ann").purpose is Purpose.TURN:
+            break
+    run.take(run.step_of("Ann"), ModelFailure(FailureClass.CONTEXT_TOO_LONG, "Too long."))
+    forced = run.step_of("Ann")
+    assert forced.purpose is Purpose.COMPACTION
+    while (step := run.step_of("Ann")).purpose is Purpose.COMPACTION:
+        run.take(step, reply(SUMMARY))
+    assert step.attempt == 2 and run.end is None
+
+
+@pytest.mark.parametrize("words", ["The harbour road. ", "港の道は橋より安い。", '{"price": 12.5}, '])
+def test_text_larger_than_the_summarisers_window_is_cut_to_fit(words: str) -> None:
+    """B22: right for CJK and JSON."""
+    look = tool("look", is_read_only=True)
+    small = ModelChoice("scripted", "small", context_window=2_000)
+    run = with_seat(talk(look, window=40_000), compaction_model=small)
+    said = words
+    while tokens_of(said) < 8_000:
+        said += words
+    run.say("Ann", reply(said, call("look"), call("look", at=1), call("look", at=2)))
+    for _ in range(3):
+        run.give(said)
+    run.say("Ann", "Well.")
+    step = until_summarised(run)
+    assert step.cut is not None and step.cut.covered > 20_000
+    assert sum(map(entry_tokens, run.request(step))) <= step.cut.part_tokens < 2_000

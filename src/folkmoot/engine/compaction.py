@@ -38,7 +38,6 @@ REST_CALLS = 8  # of the participant's own, for which it rests
 # These say nothing of the summariser: the worker was lost, or the next key is tried. So many tries of keys are a failure all the same.
 _UNCOUNTED = (FailureClass.LOST, FailureClass.AUTHENTICATION, FailureClass.QUOTA_EXHAUSTED)
 _KEYS_TRIED = 10
-_CHARACTERS_PER_TOKEN = 2  # of a text that is cut to fit, at the least
 _OMITTED = "[...]"
 
 
@@ -53,7 +52,7 @@ def step_before(seating: Seating, protocol: Protocol, facts: Facts, step: AskMod
     prefix = f"compact:{step.participant}:{prompt.covered_upto}:"
     failed = _failed(facts.model_calls, prefix)
     calls = protocol.calls.get(step.participant, 0)
-    key = f"{prefix}{calls}"
+    key = f"{prefix}{'forced:' if refused else ''}{calls}"  # a forced one has tries of its own
     if not refused:
         last = int(failed[-1].step_key.rsplit(":", 1)[1]) if failed else 0
         if failed and len(failed) % FAILURES == 0 and calls - last < REST_CALLS:
@@ -129,11 +128,12 @@ def _fitted(entries: list[Entry], cut: Cut) -> Iterator[Entry]:
     if sum(entry_tokens(entry) for entry in entries) <= cut.part_tokens:
         yield from entries
         return
-    longest = max(cut.part_tokens * _CHARACTERS_PER_TOKEN // max(len(entries), 1), 2 * len(_OMITTED))
+    share = cut.part_tokens // max(len(entries), 1)
     for entry in entries:
-        if isinstance(entry, OtherText) and len(entry.text) > longest:
-            half = (longest - len(_OMITTED)) // 2
-            yield OtherText(entry.speaker, f"{entry.text[:half]}{_OMITTED}{entry.text[-half:]}")
+        tokens = entry_tokens(entry)
+        if isinstance(entry, OtherText) and tokens > share:
+            half = max(len(entry.text) * share // tokens - len(_OMITTED), 0) // 2
+            yield OtherText(entry.speaker, f"{entry.text[:half]}{_OMITTED}{entry.text[len(entry.text) - half :]}")
         else:
             yield entry
 
