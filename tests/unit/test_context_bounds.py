@@ -10,7 +10,17 @@ from engine_harness import Conversation, call, reply, tool
 from test_context import COMPACT, LONG, SUMMARY, TRIM, go_on, summaries, talk
 
 from folkmoot.domain.contexts import TrimmingMode, effective
-from folkmoot.domain.model_calls import FailureClass, ModelChoice, ModelFailure, ModelReply, Purpose, Sampling, Usage
+from folkmoot.domain.model_calls import (
+    FailureClass,
+    ModelChoice,
+    ModelFailure,
+    ModelReply,
+    OwnCall,
+    OwnText,
+    Purpose,
+    Sampling,
+    Usage,
+)
 from folkmoot.engine.estimates import entry_tokens, tokens_of
 from folkmoot.engine.step import AskModel
 
@@ -243,3 +253,26 @@ def test_text_larger_than_the_summarisers_window_is_cut_to_fit(words: str) -> No
     step = until_summarised(run)
     assert step.cut is not None and step.cut.covered > 20_000
     assert sum(map(entry_tokens, run.request(step))) <= step.cut.part_tokens < 2_000
+
+
+def test_words_after_a_result_that_was_not_seen_are_summarised_and_it_stays() -> None:
+    """B21: a call that ends its turn is seen in the next one, however much the others say in between."""
+    book = tool("book", is_terminal=True)
+    others = tuple(f"P{n}" for n in range(16))
+    run = talk(book, seats=others, window=3_000)
+    go_on(run, 17)
+    while (step := run.step_of("Ann")).purpose is Purpose.COMPACTION:
+        run.take(step, reply(SUMMARY))
+    run.take(step, reply("I book it.", call("book", room=7)))
+    run.give("Room 7 is booked.")
+    go_on(run, 16)
+    while (step := run.step_of("Ann")).purpose is Purpose.COMPACTION:
+        run.take(step, reply(SUMMARY))
+    view = run.request(step)
+    assert sum(map(entry_tokens, view)) < 3_000
+    own = [entry for entry in view if isinstance(entry, OwnText | OwnCall)]
+    assert [getattr(entry, "result", None) or entry.text for entry in own] == ["I book it.", "Room 7 is booked."]  # type: ignore[union-attr]
+    run.take(step, reply(LONG))
+    for _ in range(3):
+        go_on(run, 17)
+    assert "Room 7 is booked." not in str(run.view("Ann")), "once it was seen it is summarised like anything else"

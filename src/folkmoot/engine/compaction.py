@@ -30,7 +30,7 @@ from folkmoot.engine.estimates import entry_tokens, tokens_of
 from folkmoot.engine.protocol import Protocol
 from folkmoot.engine.seating import Seating
 from folkmoot.engine.step import AskModel
-from folkmoot.engine.view import PINNED, View, summary_entry
+from folkmoot.engine.view import View, summary_entry
 
 FAILURES = 3  # in a row, and it rests
 REST_CALLS = 8  # of the participant's own, for which it rests
@@ -107,10 +107,10 @@ def read_by_summariser(seating: Seating, view: View, step: AskModel) -> list[Ent
     end = bisect_right(view.entered, cut.upto)
     is_same = seating.definition.context.compaction is CompactionType.SAME_AGENT
     made: list[Entry] = []
-    for entry, note in zip(view.entries[:end], view.notes[:end], strict=True):
+    for entry, stays in zip(view.entries[:end], view.staying()[:end], strict=True):
         if isinstance(entry, SystemText):
             made += [entry] if is_same else []
-        elif note is not PINNED or entry.__class__ is OtherText:
+        elif not stays or isinstance(entry, OtherText):
             made.append(_told(entry, step.participant))
     return list(_fitted(made, cut))
 

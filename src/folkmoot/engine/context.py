@@ -25,7 +25,7 @@ from folkmoot.engine.estimates import tokens_of
 from folkmoot.engine.seating import Seating
 from folkmoot.engine.shortening import shortened_calls
 from folkmoot.engine.step import AskModel
-from folkmoot.engine.view import PINNED, View
+from folkmoot.engine.view import View
 from folkmoot.engine.views import Views
 
 _INSTRUCTION_TOKENS = 150  # of the words that ask for a summary
@@ -172,13 +172,13 @@ def _savings(view: View, settings: ContextSettings, *, reads_on: bool) -> Iterat
 
 def _cut(view: View, room: Room) -> Cut | None:
     """What to summarise so that the prompt gets down to the low water; null where that would gain nothing."""
-    loose = [0 if note is PINNED else size for note, size in zip(view.notes, view.sizes, strict=True)]
+    loose = [0 if stays else size for stays, size in zip(view.staying(), view.sizes, strict=True)]
     pinned = view.tokens - sum(loose)
     kept = min(room.recent, max(room.low - room.fixed - pinned - room.summary, 0))
     end = _end(view, loose, kept=kept, most=view.seen)
     if sum(loose[end:]) + room.fixed + pinned + room.summary > room.largest:
         # What was not seen yet does not fit beside the rest: words may be summarised, results of the newest calls may not.
-        end = max(end, _end(view, loose, kept=kept, most=view.unseen_calls))
+        end = max(end, _end(view, loose, kept=kept, most=len(loose)))
     # The summariser is shown what is pinned, too.
     part = max(room.part - pinned, room.summary)
     # With the summary that stands there already something new is covered, or it would be summarised again and again.
