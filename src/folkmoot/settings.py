@@ -53,6 +53,10 @@ SETTINGS = (
         "ALLOW_ADDRESSES",
         "What connectors and webhooks may reach inside: networks, addresses or host names, with a port or without, parted by commas.",
     ),
+    Setting(
+        "ALLOW_KEYS",
+        "Where the operator's own keys of models may go beside their providers, as VARIABLE=URL, parted by commas.",
+    ),
     Setting("ALLOW_STDIO", "yes lets MCP connectors start commands on this machine; no refuses them.", "no"),
     Setting("LEASE_SECONDS", "How long a worker's lease lasts without a ping.", "60"),
     Setting("PING_SECONDS", "How often a worker pings.", "10"),
@@ -76,7 +80,7 @@ SETTINGS = (
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings as values. Durations in seconds."""
+    """The settings as values. Durations in seconds. `allow_keys`: environment variables, each with a URL without a slash at its end."""
 
     database_url: str | None
     data_dir: Path | None
@@ -87,6 +91,7 @@ class Settings:
     secret_key: str | None = field(repr=False)
     secret_key_file: Path | None
     allow_addresses: tuple[str, ...]
+    allow_keys: frozenset[tuple[str, str]]
     allow_stdio: bool
     lease_seconds: float
     ping_seconds: float
@@ -140,6 +145,7 @@ def read(environment: Mapping[str, str]) -> Settings:
         secret_key=text["SECRET_KEY"] or None,
         secret_key_file=Path(text["SECRET_KEY_FILE"]).expanduser() if text["SECRET_KEY_FILE"] else None,
         allow_addresses=tuple(part.strip() for part in text["ALLOW_ADDRESSES"].split(",") if part.strip()),
+        allow_keys=_read_allowed_keys(text["ALLOW_KEYS"]),
         allow_stdio=text["ALLOW_STDIO"].lower() == "yes",
         lease_seconds=number("LEASE_SECONDS", least=0.5),
         ping_seconds=number("PING_SECONDS", least=0.05),
@@ -152,3 +158,16 @@ def read(environment: Mapping[str, str]) -> Settings:
         log_level=level,
         fault=text["FAULT"] or None,
     )
+
+
+def _read_allowed_keys(text: str) -> frozenset[tuple[str, str]]:
+    """Raises BadInput; the entry is not repeated, for it may be a key that stands in a variable's place."""
+    found = set()
+    for number, entry in enumerate((part.strip() for part in text.split(",") if part.strip()), 1):
+        variable, mark, url = entry.partition("=")
+        if not mark or not variable.isidentifier() or not url.startswith(("http://", "https://")):
+            raise BadInput(
+                f"Entry {number} of {PREFIX}ALLOW_KEYS cannot be read. Write VARIABLE=URL, such as MY_API_KEY=https://models.example/v1."
+            )
+        found.add((variable, url.rstrip("/")))
+    return frozenset(found)

@@ -20,6 +20,7 @@ from folkmoot.domain.model_calls import Model, ModelChoice, ModelFailure, ModelR
 from folkmoot.domain.operations import SecretHeader
 from folkmoot.kernel.errors import NotFound
 from folkmoot.kernel.ids import NewId
+from folkmoot.llm.catalogue import prices_of
 from folkmoot.llm.scripted import ScriptedModel
 from folkmoot.runtime import large_results
 from folkmoot.runtime.options import WorkerOptions
@@ -31,12 +32,14 @@ from folkmoot.store.appends import Appender
 from folkmoot.store.database import Database, Notifier
 from folkmoot.tools.functions import CallContext, FunctionTools
 from folkmoot.vault.masks import OF_PROCESS
+from folkmoot.vault.texts import SecretText
 
 QUICK = WorkerOptions(
     lease_seconds=1000.0, ping_seconds=0.2, own_deadline_seconds=900.0, sweep_seconds=0.2, poll_seconds=0.2, drain_seconds=20.0,
     slots=20, backoff_first_seconds=0.01, backoff_longest_seconds=0.02,
 )  # fmt: skip
 PATIENCE = 30.0
+OpenSecret = Callable[[UUID, UUID, bytes], SecretText]
 
 
 class Listening:
@@ -116,9 +119,11 @@ async def crew(
     model: Listening | None = None,
     is_apart: bool = False,
     outside: Outside | None = None,
+    open_secret: OpenSecret | None = None,
     **options: Any,
 ) -> AsyncIterator[Crew]:
-    """A worker that runs until the block ends, and is then drained. `outside`: where its external operations are called."""
+    """A worker that runs until the block ends, and is then drained. `outside`: where its external operations are called.
+    `open_secret`: without it there is no vault."""
     appender, notifier = Appender(database), Notifier(database)
     model = model or Listening()
     tools = FunctionTools.discover(functions or {})
@@ -129,8 +134,10 @@ async def crew(
     )
     workshop = Workshop(
         database, appender, model, calls, Watched(notifier.tell), new_id, replace(QUICK, **options), lambda: True, os.environ.get,
-        lambda: 1.0,
+        lambda: 1.0, prices_of,
     )  # fmt: skip
+    if open_secret is not None:
+        workshop = replace(workshop, open_secret=open_secret)
     worker = Worker(workshop, Identity("here", os.getpid(), "0", is_apart))
     made = Crew(worker, model, asyncio.create_task(worker.run()), notifier, tools, database)
     try:
@@ -152,10 +159,14 @@ async def _no_header(tenant_id: UUID, header: SecretHeader) -> str:
 
 @asynccontextmanager
 async def rescuers(
-    database: Database, new_id: NewId, functions: Mapping[str, Callable[..., Any]], outside: Outside | None = None
+    database: Database,
+    new_id: NewId,
+    functions: Mapping[str, Callable[..., Any]],
+    outside: Outside | None = None,
+    **more: Any,
 ) -> AsyncIterator[None]:
     """Two workers in this process, one of them for suspects, for tests that need but one process of its own."""
-    quick = {"lease_seconds": 60.0, "sweep_seconds": 0.2, "poll_seconds": 0.1}
+    quick: dict[str, Any] = {"lease_seconds": 60.0, "sweep_seconds": 0.2, "poll_seconds": 0.1, **more}
     is_over = asyncio.Event()
 
     async def take_suspects() -> None:

@@ -161,7 +161,11 @@ def test_a_refused_key_fails_the_run_and_is_named_and_not_shown(shell: Shell) ->
     with fake_openai() as (url, seen):
         named = f"version: {{provider: openai, modelName: Authentication, baseUrl: '{url}'}}"
         file = shell.talk(old="version: {provider: scripted, modelName: talk, path: talk.script.yaml}", new=named)
-        done = shell.run("run", file, *TOPIC, env={"OPENAI_API_KEY": "sk-right-and-secret"})
+        key = {"OPENAI_API_KEY": "sk-right-and-secret"}
+        elsewhere = shell.run("run", file, *TOPIC, env=key)
+        assert_refused(elsewhere, 1, f"FOLKMOOT_ALLOW_KEYS=OPENAI_API_KEY={url} lets it")
+        assert seen.bodies == []
+        done = shell.run("run", file, *TOPIC, env={**key, "FOLKMOOT_ALLOW_KEYS": f"OPENAI_API_KEY={url}"})
     assert_refused(
         done, 1, f"{url} (model 'Authentication') refused the key from the environment variable OPENAI_API_KEY"
     )

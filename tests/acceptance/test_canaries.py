@@ -32,6 +32,7 @@ from folkmoot.vault.keys import write_key
 from folkmoot.vault.texts import MASK
 
 LONG = 60.0
+CALLED = ("MCP header", "OpenAPI header", "chosen by the run", "provider's key", "model key")
 HOWS = ("fine", "large", "denied", "failed", "slow", "breaks")
 SAY = {"name": "how", "in": "path", "required": True, "schema": {"type": "string"}}
 DOCUMENT = {
@@ -74,6 +75,7 @@ class Echo:
 
     prompts: list[str] = field(default_factory=list)
     crashes: int = 0
+    refused: str = ""  # a key without quota
     heard: set[str] = field(default_factory=set)
 
     async def answer(self, received: Received, writer: asyncio.StreamWriter) -> None:
@@ -90,7 +92,11 @@ class Echo:
             await self._spoken(message, said_back(values), writer)
         elif path.startswith("/v1/"):
             self.prompts.append(received.body.decode())
-            self._replied(message, said_back(values), writer)
+            if self.refused in values[0]:
+                body = {"error": {"message": f"No quota for {said_back(values)}", "code": "insufficient_quota"}}
+                writer.write(reply(json.dumps(body).encode(), status=429))
+            else:
+                self._replied(message, said_back(values), writer)
         else:
             writer.write(reply(said_back(values).encode(), status=500))
         await writer.drain()
@@ -190,8 +196,10 @@ class Scene:
         await put(client, f"/namespaces/{NAMESPACE}/interactions/by-name/panel", version)
 
     async def start(self, model_name: str, secret_id: str) -> Started:
+        """The tenant's key is refused first; then the operator's is taken."""
         await self.publish(model_name)
-        return await self.home.start(inputs=[{"name": "chosen", "value": secret_id}])
+        inputs = [{"name": "chosen", "value": secret_id}]
+        return await self.home.start(inputs=inputs, allowPlatformFallback=True)
 
     def leaks(self, text: str, place: str) -> list[str]:
         return [
@@ -203,7 +211,7 @@ class Scene:
 async def staged(database: Database, folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Scene, str]]:
     """The scene, and the id of the secret that runs choose."""
     echo = Echo()
-    values = {kind: canary() for kind in ("MCP header", "OpenAPI header", "chosen by the run", "provider's key")}
+    values = {kind: canary() for kind in CALLED}
     monkeypatch.setenv("CANARY_API_KEY", values["provider's key"])
     async with (
         RecordingServer(echo.answer) as server,
@@ -211,12 +219,15 @@ async def staged(database: Database, folder: Path, monkeypatch: pytest.MonkeyPat
         hands(database, folder) as crew,
     ):
         kinds = {**values, "API key": home.server.key, "sealing key": write_key(bytes(range(32)))}
-        for name, kind in (("mcp", "MCP header"), ("api", "OpenAPI header")):
+        for name, kind in (("mcp", "MCP header"), ("api", "OpenAPI header"), ("model", "model key")):
             await home.secret(name, kinds[kind])
         chosen = await home.secret("chosen", kinds["chosen by the run"])
         bearer = {"headerName": "Authorization", "scheme": "Bearer"}
         settings = {**AT_ONCE, "limitSeconds": 4}  # the first call loads a library, on a machine that has others to do
         await home.mcp("bench", {"url": f"{server.url}/mcp", "headers": [{**bearer, "secret": "mcp"}]}, **settings)
+        echo.refused = kinds["model key"]
+        key = {"provider": "openai-compatible", "baseUrl": f"{server.url}/v1", "credential": f"{NAMESPACE}/model"}
+        assert (await home.server.client.post("/model-keys", json={"name": "ours", **key})).status_code == 201
         service = {
             "documentUrl": f"{server.url}/openapi.json",
             "baseUrl": server.url,
@@ -233,6 +244,7 @@ async def staged(database: Database, folder: Path, monkeypatch: pytest.MonkeyPat
 async def hired(scene: Scene, *functions: Path) -> asyncio.subprocess.Process:
     return await scene.crew.hire(
         ALLOW_ADDRESSES="127.0.0.1",
+        ALLOW_KEYS=f"CANARY_API_KEY={scene.url}/v1",
         LOG_LEVEL="debug",
         SECRET_KEY=scene.kinds["sealing key"],
         functions=(SHOP, *functions),
@@ -268,7 +280,16 @@ async def in_answers(scene: Scene, runs: list[Started]) -> list[str]:
     found: list[str] = []
     hook = (await client.get("/webhooks")).json()["items"][0]["id"]
     connectors = [f"/namespaces/{NAMESPACE}/connectors/{kind}" for kind in ("mcp", "open-api")]
-    lists = [RUNS, "/approvals", "/audit", "/keys", "/users", "/webhooks", f"/webhooks/by-id/{hook}/messages"]
+    lists = [
+        RUNS,
+        "/approvals",
+        "/audit",
+        "/keys",
+        "/users",
+        "/webhooks",
+        "/model-keys",
+        f"/webhooks/by-id/{hook}/messages",
+    ]
     inside = [*connectors, f"{connectors[0]}/by-name/bench/operations", f"/namespaces/{NAMESPACE}/secrets"]
     for path in (*of_runs, *lists, *inside):
         answer = await client.get(path)
@@ -301,7 +322,7 @@ async def test_no_secret_of_any_kind_is_kept_shown_asked_or_logged(
             results = [each.item.body for each in await panels.items_of(database, talk)]
             told = [body for body in results if isinstance(body, items.ToolResult)]
             assert len(told) == 2 * len(HOWS) and sum(MASK in body.result for body in told) >= 4
-            assert {scene.kinds[kind] for kind in list(scene.kinds)[:4]} <= scene.echo.heard
+            assert {scene.kinds[kind] for kind in CALLED} <= scene.echo.heard
             found = await in_rows(scene) + await in_answers(scene, [talk, refused, crash])
             found += scene.leaks("\n".join(scene.echo.prompts), "prompts")
             written = (tmp_path / "workers.log").read_text(errors="replace")
@@ -319,5 +340,5 @@ async def test_control_without_the_mask_secrets_show(
         await hired(scene, HERE / "functions" / "without_masks.py")
         assert [await ended(scene, run) for run in (talk, refused)] == ["Completed", "Failed"]
         kinds = {fault.partition(" in ")[0] for fault in await in_rows(scene)}
-        assert kinds >= set(list(scene.kinds)[:4])
+        assert kinds >= set(CALLED)
         assert scene.leaks("\n".join(scene.echo.prompts), "prompts")

@@ -95,7 +95,7 @@ async def served(
         }
     )
     database = await Database.open(dsn, connections=connections)
-    models = model or Models(lambda _: None, data_dir=data_dir)
+    models = model or Models(data_dir=data_dir)
     installation = Installation(found, data_dir, database, Notifier(database), models, _no_functions(), NEW_ID)
     installation.vault = VAULT
     try:

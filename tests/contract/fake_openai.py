@@ -41,6 +41,17 @@ _PROBLEMS: dict[str, Problem] = {
     "Authentication": _problem(401, "Incorrect API key provided: sk-right-*****cret.", "invalid_api_key"),
     "forbidden": _problem(403, "Your key may not use this model."),
     "RateLimited": _problem(429, "Rate limit reached.", "rate_limit_exceeded", **{"retry-after": "17"}),
+    "RateLimited-limits": _problem(
+        429,
+        "Rate limit reached.",
+        "rate_limit_exceeded",
+        **{
+            "x-ratelimit-remaining-requests": "9",
+            "x-ratelimit-reset-requests": "1h0m0s",
+            "x-ratelimit-remaining-tokens": "0",
+            "x-ratelimit-reset-tokens": "1m2.5s",
+        },
+    ),
     "QuotaExhausted": _problem(429, "You exceeded your current quota.", "insufficient_quota"),
     "Overloaded": _problem(503, "The engine is currently overloaded.", **{"retry-after": "3"}),
     "ContextTooLong": _problem(400, "This model's maximum context length is 8192 tokens.", "context_length_exceeded"),

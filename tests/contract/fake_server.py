@@ -124,12 +124,17 @@ class _Host:
         body = json.loads(await reader.readexactly(int(headers.get("content-length", 0))) or b"{}")
         path = first.split(" ")[1]
         self._seen.add(path, headers, body)
-        read = self._provider.read(path, headers, body)
-        play = self._seen.play_of_key.get(read.key, read.model)
-        if play == "silent":
+        try:
+            read = self._provider.read(path, headers, body)
+            play = self._seen.play_of_key.get(read.key, read.model)
+            outcome: Problem | bytes | str | _Played = "silent" if play == "silent" else self._outcome(read, play, body)
+        except Exception as error:
+            # A test's own function may fail; whoever looks at what was refused finds it there.
+            self._seen.refused.append(f"The fake server failed: {error!r}")
+            return await _send(writer, 500, {}, b'{"error": {"message": "The fake server failed."}}')
+        if isinstance(outcome, str):
             await self._hold()
             return False
-        outcome = self._outcome(read, play, body)
         if isinstance(outcome, tuple):
             return await _send(writer, *outcome)
         if isinstance(outcome, bytes):

@@ -1,4 +1,4 @@
-"""What Anthropic's adapter does beside the conformance suite (test_models.py): marks for the cache, functions for old calls, thinking."""
+"""What Anthropic's adapter does beside the conformance suite (test_models.py, test_remote_models.py): marks for the cache, functions for old calls, thinking."""
 
 from __future__ import annotations
 
@@ -169,3 +169,8 @@ async def test_lean_client_sends_what_the_sdk_would_send(anthropic: Subject) -> 
     plain.pop("stream", None)
     assert lean == plain
     assert anthropic.seen.headers[1]["x-api-key"] == KEY
+
+
+async def test_version_at_the_urls_end_is_not_doubled(anthropic: Subject) -> None:
+    url = anthropic.play("text").base_url
+    assert (await anthropic.ask(a_request(anthropic.play("text", base_url=f"{url}/v1/")))).text == "Tea is fine."

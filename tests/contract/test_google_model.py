@@ -1,16 +1,18 @@
-"""What the Gemini API's adapter does beside the conformance suite (test_models.py): signatures of thoughts, its words for failures."""
+"""What the Gemini API's adapter does beside the conformance suite (test_models.py, test_remote_models.py): signatures of thoughts, its words for failures."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from typing import cast
 from uuid import UUID
 
 import httpx2
 import pytest
 import pytest_asyncio
-from fake_google import signature_of
+from fake_google_rules import signature_of
 from fake_words import Answer
+from google.genai import Client
 from model_requests import KEY, LOOK, a_request
 from models_at_hand import Subject, subject_of
 from pydantic_ai.direct import model_request
@@ -77,6 +79,7 @@ async def test_signature_of_a_text_goes_back_with_it(google: Subject) -> None:
         ("RateLimited-bare", FailureClass.RATE_LIMITED),
         ("Authentication-401", FailureClass.AUTHENTICATION),
         ("deadline", FailureClass.TIMEOUT),
+        ("Overloaded-bare", FailureClass.OVERLOADED),
     ],
 )
 async def test_other_words_for_the_same_failure(google: Subject, play: str, kind: FailureClass) -> None:
@@ -103,7 +106,7 @@ async def test_lean_client_sends_what_the_sdk_would_send(google: Subject) -> Non
     async with httpx2.AsyncClient(timeout=9) as http:
         for provider in (
             GoogleProvider(api_key=KEY, base_url=url, http_client=http),
-            GoogleProvider(client=ReadyContentClient(url=url, key=KEY, http=http)),
+            GoogleProvider(client=cast(Client, ReadyContentClient(url=url, key=KEY, http=http))),
         ):
             with pytest.raises(ModelHTTPError, match="400"):
                 await model_request(
@@ -120,3 +123,8 @@ async def test_lean_client_sends_what_the_sdk_would_send(google: Subject) -> Non
     assert lean == plain
     assert google.seen.paths[0] == google.seen.paths[1]
     assert google.seen.headers[1]["x-goog-api-key"] == KEY
+
+
+async def test_version_at_the_urls_end_is_not_doubled(google: Subject) -> None:
+    url = google.play("text").base_url
+    assert (await google.ask(a_request(google.play("text", base_url=f"{url}/v1beta/")))).text == "Tea is fine."

@@ -1,4 +1,4 @@
-"""What OpenAI's adapter does beside the conformance suite (test_models.py): what goes over the wire, and models without tools."""
+"""What OpenAI's adapter does beside the conformance suite (test_models.py, test_remote_models.py): what goes over the wire, and models without tools."""
 
 from __future__ import annotations
 

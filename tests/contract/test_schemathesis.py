@@ -103,6 +103,7 @@ parameters = {{ "path.definition_id" = {{ dictionary = "{noun}-ids" }} }}
 """
 NOUNS = {
     "agent": "optimist", "ai_model": "small", "interaction": "panel", "mcp_connector": "bench", "open_api_connector": "shop",
+    "credential_stack": "production",
 }  # fmt: skip
 PATHS = {"mcp_connector": "connectors/mcp", "open_api_connector": "connectors/open-api"}
 TAKES_AWAY = "^(delete|disable|remove)_"
@@ -128,6 +129,7 @@ PARAMETERS = {
     "path.question_id": "questions",
     "path.approval_id": "approvals",
     "path.webhook_id": "webhooks",
+    "path.model_key_id": "model-keys",
     "query.turn": "turns",
 }
 
@@ -189,7 +191,10 @@ async def seeds(server: Served, folder: Path) -> dict[str, list[Any]]:
         "mcp_connector": {"url": os.environ[BENCH]},
         "open_api_connector": {"document": json.dumps(SHOP), "baseUrl": "https://shop.example.com"},
     }
-    for noun, path in PATHS.items():
+    others["credential_stack"] = {
+        "entries": [{"name": "here", "provider": "openai-compatible", "baseUrl": "http://127.0.0.1:1/v1"}]
+    }
+    for noun, path in (*PATHS.items(), ("credential_stack", "credential-stacks")):
         await put(client, f"{base}/{path}/by-name/{NOUNS[noun]}", others[noun])
     found: dict[str, list[Any]] = {}
     for noun, name in NOUNS.items():
@@ -202,10 +207,12 @@ async def seeds(server: Served, folder: Path) -> dict[str, list[Any]]:
     secret = (await put(client, f"{base}/secrets/by-name/other", {"value": "a value"}))["id"]
     await put(client, f"{base}/secrets/by-name/token", {"value": "a value"})
     offered = (await client.get(f"{base}/connectors/mcp/by-name/bench/operations")).json()["items"]
+    model_key = {"name": "ours", "provider": "openai", "credential": f"{NAMESPACE}/token"}
     hook = {"url": "https://example.com", "kinds": ["approval.requested"]}
     return {
         **found,
         **await waiting(server),
+        "model-keys": [(await client.post("/model-keys", json=model_key)).json()["id"]],
         "webhooks": [(await client.post("/webhooks", json=hook)).json()["id"]],
         "namespaces": [NAMESPACE],
         "numbers": [1],

@@ -107,7 +107,7 @@ def sample(schema: dict[str, Any], parts: dict[str, Any], *, full: bool) -> Any:
     if schema["type"] == "object" and "properties" in schema:
         return {name: sample(part, parts, full=full) for name, part in schema["properties"].items()}
     if schema["type"] == "string" and ("format" in schema or "pattern" in schema):
-        return {"date-time": TIME, "uuid": ID}.get(schema.get("format", ""), "5.00:05:00.0100000")
+        return {"date-time": TIME, "date": TIME[:10], "uuid": ID}.get(schema.get("format", ""), "5.00:05:00.0100000")
     values = {"string": "text", "integer": 7, "number": 0.15, "boolean": True, "object": {}, "array": []}
     if full and schema["type"] == "array":
         return [sample(schema["items"], parts, full=full)]

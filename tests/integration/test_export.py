@@ -6,6 +6,7 @@ import hashlib
 import json
 from dataclasses import replace
 from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from folkmoot.api.definition_export import as_files, as_text
 from folkmoot.api.definition_files import read_files
 from folkmoot.api.yaml_values import read_documents
 from folkmoot.api.yaml_writing import written
+from folkmoot.domain.budgets import Budget
 from folkmoot.domain.connectors import ConnectorHeader, OpenApiConnectorVersion
 from folkmoot.domain.definitions import AgentBinding, ChatMode, DefinitionKind, HumanSettings, Reference
 from folkmoot.domain.operations import ApprovalMode, Place
@@ -70,6 +72,7 @@ async def keeper(database: Database, caller: Caller, new_id: NewId, bench: Bench
         solution_schema='{ "type":"string" }',
         context_settings={"mode": "None", "toolResultTrimmingMode": "Never", "maxToolCallLoops": 4, "compactionType": "DedicatedModel"},
         compaction_model=Reference("small"),
+        budget=Budget(tokens=9_000, money=Decimal("0.25")),
         later={"swarm": {"interactions": [], "participants": ["Ann"], "maxDepth": 2, "maxConcurrent": None, "maxTotal": None}},
     )  # fmt: skip
     model = replace(

@@ -5,7 +5,6 @@ The workers, the adapters and the database are real; the provider is a server on
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -47,7 +46,7 @@ class Asking(Listening):
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
-        self.models = Models(os.environ.get, data_dir=folder)
+        self.models = Models(data_dir=folder)
 
     def adapter_of(self, choice: ModelChoice) -> Model:
         return self.models.adapter_of(choice)

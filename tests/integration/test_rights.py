@@ -35,7 +35,7 @@ from folkmoot.store.database import Database, Writer, migrations, upgrade
 
 PUBLIC = {"/healthz", "/readyz", "/docs", "/openapi.json"}
 _RUN = f"{RUNS}/by-id/{{run_id}}"
-_KINDS = "agents|ai-models|interactions|connectors"
+_KINDS = "agents|ai-models|interactions|connectors|credential-stacks(?!/default)"
 # What each route asks for, said a second time: a right changed by mistake fails here, and so does a new route until it is listed.
 ASKED: dict[Right, tuple[str, ...]] = {
     Right.READ: (
@@ -43,6 +43,7 @@ ASKED: dict[Right, tuple[str, ...]] = {
         rf"GET {RUNS}(/.*)?",
         r"GET /approvals(/count|/events)?",
         r"GET /users(/by-id/{user_id})?",
+        r"GET /(usage|budget)",
     ),
     Right.PUBLISH: (
         r"(POST|PUT|DELETE) (/namespaces/{namespace_name})?/(agents|ai-models|interactions(?!/processes))(/.*)?(?<!/start)",
@@ -52,10 +53,16 @@ ASKED: dict[Right, tuple[str, ...]] = {
     Right.STOP: (rf"POST {_RUN}/stop",),
     Right.TAKE_PART: (rf"POST {_RUN}/(messages|pass|votes/{{ballot_id}}|questions/{{question_id}})",),
     Right.APPROVE: (rf"POST {_RUN}/approvals/{{approval_id}}",),
-    Right.MANAGE_SECRETS: (r"\w+ (/namespaces/{namespace_name})?/secrets(/.*)?",),
+    Right.MANAGE_SECRETS: (
+        r"\w+ (/namespaces/{namespace_name})?/secrets(/.*)?",
+        r"\w+ /model-keys(/.*)?",
+        r"\w+ (/namespaces/{namespace_name})?/credential-stacks/default",
+        r"(POST|PUT|DELETE) (/namespaces/{namespace_name})?/credential-stacks(?!/default)(/.*)?",
+    ),
     Right.MANAGE_OWN_KEYS: (r"\w+ /keys(/.*)?",),
     Right.MANAGE_USERS: (r"(POST|PUT|DELETE) /users(/.*)?",),
     Right.MANAGE_WEBHOOKS: (r"\w+ /webhooks(/.*)?",),
+    Right.MANAGE_BUDGETS: (r"PUT /budget",),
     Right.READ_AUDIT: (r"GET /audit",),
 }
 

@@ -431,7 +431,6 @@ class TestLaterFields:
         [
             ({"later": {"loom": {"enabled": True}}}, "/loom", "memory"),
             ({"later": {"swarm": {"interactions": [{"id": "x"}]}}}, "/swarm", "sub-runs"),
-            ({"later": {"credentialStack": "mine"}}, "/credentialStack", "keys"),
             ({"later": {"somethingNew": 1}}, "/somethingNew", "later part"),
             (
                 {"agents": (AgentBinding(Reference("a"), later={"webAccess": {"search": True}}),)},

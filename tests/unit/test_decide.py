@@ -28,7 +28,7 @@ from folkmoot.engine.step import AskModel, Record, RunCall
 
 LOOK = tool("look", is_read_only=True)
 WRITE = tool("write")
-BAD_KEY = ModelFailure(FailureClass.AUTHENTICATION, "The key was refused.")
+BAD_KEY = ModelFailure(FailureClass.NO_CREDENTIAL, "The key was refused.")
 
 
 def reason(talk: Conversation) -> EndReason | None:
@@ -111,7 +111,7 @@ def test_going_round_in_circles_comes_before_a_model_that_cannot_be_asked() -> N
     turn = talk.protocol.turn
     assert turn is not None
     key = f"turn:{turn.turn_id}:{turn.replies}"
-    talk.model_calls[key] = (ModelCallFact(talk.new_id(), key, FailureClass.AUTHENTICATION, "The key was refused."),)
+    talk.model_calls[key] = (ModelCallFact(talk.new_id(), key, FailureClass.NO_CREDENTIAL, "The key was refused."),)
     talk.give("a door")
     assert reason(talk) is EndReason.STUCK
 
@@ -271,14 +271,16 @@ def test_three_calls_of_a_lost_worker_go_on_each_by_its_own_state() -> None:
 @pytest.mark.parametrize(
     ("failure", "tries"),
     [
-        (FailureClass.AUTHENTICATION, 1),
-        (FailureClass.QUOTA_EXHAUSTED, 1),
+        (FailureClass.AUTHENTICATION, 200),
+        (FailureClass.QUOTA_EXHAUSTED, 200),
+        (FailureClass.NOT_FOR_KEY, 200),
+        (FailureClass.NO_CREDENTIAL, 1),
         (FailureClass.CONTEXT_TOO_LONG, 1),
         (FailureClass.CONTENT_FILTERED, 1),
         (FailureClass.INVALID_REQUEST, 1),
         (FailureClass.TIMEOUT, 5),
         (FailureClass.UNAVAILABLE, 5),
-        (FailureClass.RATE_LIMITED, 40),
+        (FailureClass.RATE_LIMITED, 200),
         (FailureClass.OVERLOADED, 40),
     ],
 )
@@ -314,6 +316,18 @@ def test_a_retry_waits_until_its_time() -> None:
     talk.model_calls[key] = (ModelCallFact(talk.new_id(), key, FailureClass.RATE_LIMITED, "Slowly.", 1234.5),)
     talk.settle()
     assert (talk.step_of("Ann").attempt, talk.step_of("Ann").not_before) == (2, 1234.5)
+
+
+def test_what_befell_other_keys_is_not_counted_against_a_call() -> None:
+    """B44: four keys fail, and the fifth's timeout is the first of its kind."""
+    talk = Conversation(panel("Ann", "Ben"))
+    for failure in (FailureClass.AUTHENTICATION, FailureClass.QUOTA_EXHAUSTED, FailureClass.NOT_FOR_KEY) * 3:
+        talk.say("Ann", ModelFailure(failure, "It said no."))
+    for _ in range(4):
+        talk.say("Ann", ModelFailure(FailureClass.TIMEOUT, "Too slow."))
+    assert talk.end is None
+    talk.say("Ann", ModelFailure(FailureClass.TIMEOUT, "Too slow."))
+    assert reason(talk) is EndReason.FAILURE
 
 
 def test_a_new_reply_begins_a_new_count_of_tries() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, get_args
 from uuid import UUID
@@ -33,6 +34,7 @@ from folkmoot.domain.model_calls import Usage
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.runs import Run
 from folkmoot.domain.tenancy import ApiKey
+from folkmoot.domain.usage import UsageSum
 from folkmoot.kernel.errors import BadDefinition, BadInput, Fault
 from folkmoot.services.runs import RunCursor, RunDetails, RunView, WholeRun
 from folkmoot.store.codecs import VERSIONS
@@ -43,7 +45,7 @@ from folkmoot.wire.items import ConversationItem
 from folkmoot.wire.runs import StartRequest
 
 CONTRACT = json.loads((Path(__file__).parents[2] / "docs" / "spec" / "contract.json").read_text())["types"]
-OURS = {"durationHumanTimeout", "maximumRounds", "solutionRule", "voteRule"}
+OURS = {"durationHumanTimeout", "maximumRounds", "solutionRule", "voteRule", "budget"}
 MOMENT = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
 
@@ -104,7 +106,7 @@ FULL: dict[str, Any] = {
         "maxTotal": 4,
     },
     "credentialStack": "main", "durationHumanTimeout": "01:00:00", "maximumRounds": 9, "solutionRule": "Unanimous",
-    "voteRule": "Unanimous",
+    "voteRule": "Unanimous", "budget": {"tokens": 5_000_000_000, "money": 0.25},
 }  # fmt: skip
 
 
@@ -320,18 +322,24 @@ def call(number: int, turn: int | None, name: str, usage: Usage | None = None, *
     return replace(record, **changes)
 
 
+USED = UsageSum(Usage(7), 2, 0, 0, 0, Decimal("0.0125"))
+
+
 def test_a_run_shows_every_field_of_the_contract() -> None:
     whole = WholeRun(view(), RESOLVED, (item(1, BODIES[0]),), ())
     found = shown(runs.process(whole))
     assert set(found) == set(CONTRACT["InteractionProcess"])
-    details = shown(runs.process_with_details(RunDetails(whole, "owner", TreeCounts(3, 1))))
+    details = shown(runs.process_with_details(RunDetails(whole, "owner", TreeCounts(3, 1), USED)))
     assert set(CONTRACT["InteractionProcess"]) < set(details)
     assert (details["interactionName"], details["namespaceName"], details["userCreatedByName"]) == (
         "panel",
         "examples",
         "owner",
     )
-    assert details["treeCounts"] == {"total": 3, "active": 1, "ended": 2} and details["cost"] is None
+    assert details["treeCounts"] == {"total": 3, "active": 1, "ended": 2} and details["cost"] == 0.0125
+    # a part of it would hide the rest
+    unpriced = RunDetails(whole, "owner", TreeCounts(3, 1), replace(USED, unpriced_calls=1))
+    assert shown(runs.process_with_details(unpriced))["cost"] is None
     assert found["interaction"] == {"id": str(uid(9)), "version": 2}
     assert found["inputs"] == [{"name": "q", "value": "v"}]
     assert len(found["context"]["agentMessage"]) == 1
@@ -423,7 +431,8 @@ def test_a_start_keeps_every_field_of_later_parts_by_its_name() -> None:
     least = start_fields(StartRequest.model_validate({}))
     fields = {field.alias for field in StartRequest.model_fields.values()}
     now = {"version", "inputs", "responseJsonSchema", "disabledTools", "durationAutoTermination", "priority", "tags"}
-    now |= {"durationHumanTimeout", "durationWarningToAi", "aiModelOverrides"}
+    now |= {"durationHumanTimeout", "durationWarningToAi", "aiModelOverrides", "budget"}
+    now |= {"credentials", "credentialStack", "allowPlatformFallback"}
     assert set(least.later) == fields - now
     full = {
         "version": 2, "inputs": [{"name": "q", "value": "v"}], "responseJsonSchema": "{}", "disabledTools": ["t"],

@@ -21,7 +21,7 @@ WHO_MAY_WHAT = {
     "approver": {"take_part", "approve"},
     "operator": {"start", "stop", "operate"},
     "developer": {"publish", "manage_connectors", "manage_secrets"},
-    "admin": {"manage_keys", "manage_users", "manage_webhooks", "read_audit"},
+    "admin": {"manage_keys", "manage_users", "manage_webhooks", "manage_budgets", "read_audit"},
     "owner": {"manage_owners"},
 }
 

@@ -335,7 +335,7 @@ def test_whoever_cannot_be_asked_gets_no_last_turn() -> None:
     """B30: 7 comes before it."""
     talk = timed()
     at(talk, 51)
-    talk.say("Ann", ModelFailure(FailureClass.AUTHENTICATION, "The key was refused."))
+    talk.say("Ann", ModelFailure(FailureClass.INVALID_REQUEST, "No such field."))
     assert reason(talk) is EndReason.FAILURE and told(talk) == []
 
 

@@ -17,9 +17,11 @@ from folkmoot.api.routes import (
     connectors,
     definitions,
     keys,
+    model_keys,
     runs,
     secrets,
     system,
+    usage,
     users,
     webhooks,
 )
@@ -49,9 +51,11 @@ def make_app(doors: Doors | None = None) -> FastAPI:
         approvals.router,
         webhooks.router,
         secrets.router,
+        model_keys.router,
         keys.router,
         users.router,
         audit.router,
+        usage.router,
         system.router,
     ):
         app.include_router(router)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from datetime import timedelta
+from decimal import Decimal
 from enum import Enum
 from typing import Any
 from uuid import UUID
@@ -25,6 +26,7 @@ from folkmoot.wire.formats import print_timespan
 Json = Any
 
 _FILES = {
+    DefinitionKind.CREDENTIAL_STACK: "credential-stacks",
     DefinitionKind.AI_MODEL: "ai-models",
     DefinitionKind.MCP_CONNECTOR: "connectors",
     DefinitionKind.OPEN_API_CONNECTOR: "connectors",
@@ -118,6 +120,8 @@ def _plain(value: Any) -> Json:
             return _link(value)
         case timedelta():
             return print_timespan(value)
+        case Decimal():
+            return float(value)
         case Enum():
             return value.value
         case UUID():

@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from folkmoot.api.definition_set_links import link_faults
-from folkmoot.api.mapping import agents, ai_models, connectors, interactions
+from folkmoot.api.mapping import agents, ai_models, connectors, credential_stacks, interactions
 from folkmoot.api.yaml_values import YamlDocument, read_documents
 from folkmoot.domain.connectors import MAX_DOCUMENT_BYTES
 from folkmoot.domain.definition_names import faults_of_name
@@ -194,6 +194,8 @@ def _read_version(
                 version = interactions.version_of(wire.RoundRobinInteractionVersionRequest.model_validate(fields))
             case DefinitionKind.MCP_CONNECTOR:
                 version = connectors.mcp_version_of(wire.McpConnectorVersionRequest.model_validate(fields))
+            case DefinitionKind.CREDENTIAL_STACK:
+                version = credential_stacks.version_of(wire.CredentialStackVersionRequest.model_validate(fields))
             case DefinitionKind.OPEN_API_CONNECTOR:
                 faults += _read_service_document(fields, file)
                 request = wire.OpenApiConnectorVersionRequest.model_validate(fields)

@@ -32,6 +32,7 @@ STATUSES: dict[type[errors.FolkmootError], int] = {
     errors.NotPermitted: 403,
     errors.Conflict: 409,
     errors.KeyReused: 422,
+    errors.BudgetSpent: 429,
     errors.Unreachable: 503,
     errors.DatabaseFault: 503,
     errors.ModelUnavailable: 422,
@@ -48,6 +49,7 @@ _TITLES = {
     413: "The body is too large",
     415: "The body is of the wrong kind",
     422: "The request does not hold together",
+    429: "Used up",
     500: "The server failed",
     503: "The server cannot work now",
 }
@@ -98,6 +100,8 @@ def _of_ours(_: Request, error: Exception) -> Response:
     headers: dict[str, str] = {}
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
+    if isinstance(error, errors.BudgetSpent):
+        headers["Retry-After"] = str(error.retry_after_seconds)
     if status == 503:
         _log.warning("%s", error)
         headers["Retry-After"] = RETRY_AFTER_SECONDS

@@ -15,6 +15,7 @@ import traceback
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -25,6 +26,7 @@ from folkmoot.bootstrap.vaults import known_keys, open_vault
 from folkmoot.domain.calls import Tool
 from folkmoot.kernel.errors import BadInput
 from folkmoot.kernel.ids import NewId, id_source
+from folkmoot.llm import catalogue
 from folkmoot.llm.registry import Models
 from folkmoot.llm.scripted import parse_script
 from folkmoot.services.closure import Workbench
@@ -99,7 +101,7 @@ async def open_installation(
     if found.database_url is None:
         server = await open_server(data_dir / "data")
     database = None
-    models = Models(read_key, data_dir=data_dir)
+    models = Models(data_dir=data_dir)
     try:
         database = await Database.open(found.database_url or (server.dsn if server else ""), connections=connections)
         installation = Installation(found, data_dir, database, Notifier(database), models, functions, make_new_id())
@@ -150,8 +152,15 @@ async def settle_vault(installation: Installation) -> None:
 
 
 def bench_of(installation: Installation) -> Workbench:
-    """What this machine adds to a start: the operator's functions, scripts of scripted models, and what the operator allows."""
-    return Workbench(_finder(installation.functions), read_script, allows_stdio=installation.settings.allow_stdio)
+    """What this machine adds to a start: the operator's functions, scripts of scripted models, what the operator allows, and what is
+    known of models."""
+    return Workbench(
+        _finder(installation.functions),
+        read_script,
+        allows_stdio=installation.settings.allow_stdio,
+        window_of=lambda version: catalogue.window_of(version.provider, version.model_name, version.base_url),
+        prices_of=lambda model: catalogue.prices_of(model, datetime.now(UTC)),
+    )
 
 
 def read_script(path: str) -> Any:

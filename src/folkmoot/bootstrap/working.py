@@ -8,8 +8,9 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
 from uuid import UUID
 
 from folkmoot import __version__
@@ -17,12 +18,14 @@ from folkmoot.bootstrap.installation import Installation, read_key
 from folkmoot.bootstrap.messages import sending
 from folkmoot.bootstrap.outside import Outside, open_outside
 from folkmoot.domain.operations import SecretHeader, header_value
+from folkmoot.domain.providers import is_usual_way
+from folkmoot.llm.catalogue import prices_of
 from folkmoot.runtime.options import WorkerOptions
 from folkmoot.runtime.tool_calls import ToolCalls
 from folkmoot.runtime.watched import Watched
 from folkmoot.runtime.worker import Identity, Worker
 from folkmoot.runtime.workshop import Workshop
-from folkmoot.services.secrets import open_secret
+from folkmoot.services.secrets import open_sealed, open_secret
 from folkmoot.settings import Settings
 from folkmoot.store.appends import Appender
 from folkmoot.vault.masks import OF_PROCESS
@@ -55,7 +58,8 @@ async def open_worker(
     async with open_outside(installation.settings) as outside:
         workshop = Workshop(
             installation.database, appender, installation.models, tool_calls(installation, outside), watched, installation.new_id,
-            worker_options(installation.settings), lambda: True, read_key,
+            worker_options(installation.settings), lambda: True, read_key, prices_of=prices_of,
+            open_secret=partial(open_sealed, installation.vault), may_send_key=partial(may_send_key, installation.settings.allow_keys),
         )  # fmt: skip
         _quiet_collector()
         try:
@@ -67,6 +71,11 @@ async def open_worker(
                     yield Worker(workshop, identity, apart_command=_APART_COMMAND, on_inbox=outbox.nudge)
         finally:
             await appender.close()
+
+
+def may_send_key(allowed: Collection[tuple[str, str]], provider: str, variable: str, url: str | None) -> bool:
+    """Whether the operator lets the key in this variable go there: a provider's usual key to that provider, and what a setting names."""
+    return is_usual_way(provider, variable, url) or (url is not None and (variable, url.rstrip("/")) in allowed)
 
 
 def tool_calls(installation: Installation, outside: Outside) -> ToolCalls:

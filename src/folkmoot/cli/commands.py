@@ -27,7 +27,11 @@ MODULES = {
     "keys": "keys",
     "users": "users",
     "secrets": "secrets",
+    "model-keys": "model_keys",
+    "credential-stacks": "credential_stacks",
     "audit": "audit",
+    "usage": "usage",
+    "budget": "budget",
     "model": "model",
     "openapi": "serve",
 }

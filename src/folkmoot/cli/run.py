@@ -22,7 +22,7 @@ from folkmoot.cli.watching import Watching
 from folkmoot.domain.definitions import Reference
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import ModelUnavailable
-from folkmoot.services import starting
+from folkmoot.services import start_credentials, starting
 from folkmoot.services.closure import StartFields
 
 
@@ -39,26 +39,37 @@ def run(
     model: str | None = typer.Option(
         None, help="A model in place of every agent's own, as provider:name; else FOLKMOOT_MODEL."
     ),
+    credential_stack: str | None = typer.Option(
+        None, help="The credential stack whose keys alone are used, as name or namespace/name."
+    ),
     prompts: bool = typer.Option(False, "--prompts", help="Show the system prompts too."),
     as_json: bool = typer.Option(False, "--json", help="Print the ended run as JSON in place of its answer."),
 ) -> None:
     """Run a conversation to its answer. Progress goes to stderr, the answer to stdout; type a line to say something."""
     raise typer.Exit(
-        asyncio.run(converse(what, values, interaction=interaction, model=model, shows_prompts=prompts, as_json=as_json))
+        asyncio.run(
+            converse(
+                what, values, interaction=interaction, model=model, credential_stack=credential_stack, shows_prompts=prompts,
+                as_json=as_json,
+            )
+        )
     )  # fmt: skip
 
 
 async def converse(
-    what: str, values: list[str], *, interaction: str | None = None, model: str | None = None, shows_prompts: bool = False,
-    as_json: bool = False,
+    what: str, values: list[str], *, interaction: str | None = None, model: str | None = None, credential_stack: str | None = None,
+    shows_prompts: bool = False, as_json: bool = False,
 ) -> int:  # fmt: skip
     """Apply the file, if it is one, start the run, work on it here, show it, and return the exit code."""
     found = installations.read_settings()
     meant = sets.meant(what, interaction)
-    request = StartFields(inputs=inputs.read_inputs(values), model=inputs.model_of(model or found.model))
+    request = StartFields(
+        inputs=inputs.read_inputs(values), model=inputs.model_of(model or found.model), credential_stack=credential_stack,
+        allow_platform_fallback=True,  # whoever runs it here is the operator, and pays for it
+    )  # fmt: skip
     async with AsyncExitStack() as stack:
         installation, caller = await stack.enter_async_context(opened(found))
-        _refuse_lacking(installation, request)
+        await _refuse_lacking(installation, caller, request)
         reference = await sets.settle(installation, caller, meant)
         worker = await stack.enter_async_context(working.open_worker(installation))
         watching = Watching(installation, caller, shows_prompts=shows_prompts, as_json=as_json)
@@ -69,14 +80,23 @@ async def converse(
         return await watching.until_end(run_id, worker=worker)
 
 
-def _refuse_lacking(installation: Installation, request: StartFields) -> None:
-    lack = installation.models.lack_of(request.model) if request.model is not None else None
+async def _refuse_lacking(installation: Installation, caller: Caller, request: StartFields) -> None:
+    """Before anything is applied. What the definitions' own models lack, the start says."""
+    if request.model is None:
+        return
+    lack = installation.models.lack_of(request.model)
+    if lack is None and request.credential_stack is None:
+        lack = await start_credentials.lack_of(
+            installation.database, caller, model=request.model, read_key=installations.read_key
+        )
     if lack is not None:
         raise ModelUnavailable(lack)
 
 
 async def _start(installation: Installation, caller: Caller, reference: Reference, request: StartFields) -> UUID:
-    bench = replace(installations.bench_of(installation), lack_of=installation.models.lack_of)
+    bench = replace(
+        installations.bench_of(installation), lack_of=installation.models.lack_of, read_key=installations.read_key
+    )
     return await starting.start(
         installation.database, caller, interaction=reference, request=request, bench=bench, new_id=installation.new_id,
         tell=installation.notifier.tell,

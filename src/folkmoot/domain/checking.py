@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from folkmoot.domain.binding_checks import faults_of_bindings, faults_of_call_inputs
+from folkmoot.domain.budgets import faults_of_budget
 from folkmoot.domain.context_checks import LARGEST_COUNT, faults_of_context
 from folkmoot.domain.definitions import (
     AgentBinding,
@@ -58,6 +59,7 @@ def faults_of_interaction(version: RoundRobinVersion) -> tuple[Fault, ...]:
         *faults_of_context(version.context_settings),
         *_compaction_faults(version),
         *_endless_faults(version),
+        *faults_of_budget(version.budget),
     )
 
 

@@ -12,9 +12,11 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
+from folkmoot.domain.budgets import Budget
 from folkmoot.domain.calls import Tool
 from folkmoot.domain.connectors import McpConnectorVersion, OpenApiConnectorVersion
 from folkmoot.domain.contexts import ContextSettings
+from folkmoot.domain.credentials import CredentialEntry, CredentialStackVersion, StackSnapshot
 from folkmoot.domain.model_calls import ModelChoice, Sampling
 from folkmoot.domain.references import Reference as Reference
 from folkmoot.domain.tool_bindings import BindingInput, OperationBinding, SecretInput
@@ -28,15 +30,19 @@ class DefinitionKind(StrEnum):
     INTERACTION = "Interaction"
     MCP_CONNECTOR = "McpConnector"
     OPEN_API_CONNECTOR = "OpenApiConnector"
+    CREDENTIAL_STACK = "CredentialStack"
 
 
 @dataclass(frozen=True, slots=True)
 class AiModelVersion:
-    """`prices`: money per million tokens by kind; `capabilities`: tools, structuredOutput, images, reasoning."""
+    """`prices`: money per million tokens by kind; `capabilities`: tools, structuredOutput, images, reasoning.
+
+    `context_window` null: as the catalogue of known models says when a run starts.
+    """
 
     provider: str
     model_name: str
-    context_window: int = 8192
+    context_window: int | None = None
     largest_response: int | None = None
     base_url: str | None = None
     api_key_variable: str | None = None
@@ -114,7 +120,7 @@ class AgentBinding:
 @dataclass(frozen=True, slots=True)
 class RoundRobinVersion:
     """`context_settings` holds the wire's fields as they came, but for its one link, `compaction_model`; `later` the fields of
-    later parts, by their wire names."""
+    later parts, by their wire names. `credential_stack`: `name` or `namespace/name` of the runs' stack, where a start names none."""
 
     agents: tuple[AgentBinding, ...]
     prompt: str
@@ -140,10 +146,19 @@ class RoundRobinVersion:
     vote_rule: Rule = Rule.MAJORITY
     context_settings: dict[str, Json] = field(default_factory=dict)
     compaction_model: Reference | None = None
+    credential_stack: str | None = None
     later: dict[str, Json] = field(default_factory=dict)
+    budget: Budget | None = None
 
 
-Version = AgentVersion | AiModelVersion | RoundRobinVersion | McpConnectorVersion | OpenApiConnectorVersion
+Version = (
+    AgentVersion
+    | AiModelVersion
+    | RoundRobinVersion
+    | McpConnectorVersion
+    | OpenApiConnectorVersion
+    | CredentialStackVersion
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +185,8 @@ class StoredVersion:
 
 
 # What a run is pinned to.
+
+DEFAULT_WINDOW = 8192  # tokens, where neither a definition nor the catalogue names a model's
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +231,10 @@ class ModelOverride:
 @dataclass(frozen=True, slots=True)
 class ResolvedInteraction:
     """The whole closure of a start, written once and never changed. `inputs` are name and value as text, as they were given,
-    and so are `ai_model_overrides`; what they led to is in the participants."""
+    and so are `ai_model_overrides`; what they led to is in the participants.
+
+    `allow_platform_fallback` null: it was started before that was asked, and goes on with the operator's keys.
+    """
 
     interaction_id: UUID
     interaction_name: str
@@ -241,3 +261,7 @@ class ResolvedInteraction:
     disabled_tools: tuple[str, ...] = ()
     duration_warning_to_ai: timedelta | None = None
     ai_model_overrides: tuple[ModelOverride, ...] = ()
+    credential_stack: StackSnapshot | None = None
+    credentials: tuple[CredentialEntry, ...] = ()
+    allow_platform_fallback: bool | None = None
+    budget: Budget | None = None

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from folkmoot.domain.connectors import McpConnectorVersion, OpenApiConnectorVersion
+from folkmoot.domain.credentials import CredentialStackVersion
 from folkmoot.domain.definitions import (
     AgentVersion,
     AiModelVersion,
@@ -29,7 +30,6 @@ _PARTS = {
     "loomId": _MEMORY,
     "webAccess": _MEMORY,
     "swarm": _SUB_RUNS,
-    "credentialStack": _CONTEXT,
 }
 
 
@@ -40,7 +40,7 @@ def later_fields(version: Version) -> tuple[Fault, ...]:
             return tuple(_of_interaction(version))
         case AgentVersion():
             return tuple(_of_mapping("", version.later))
-        case AiModelVersion() | McpConnectorVersion() | OpenApiConnectorVersion():
+        case AiModelVersion() | McpConnectorVersion() | OpenApiConnectorVersion() | CredentialStackVersion():
             return ()
 
 

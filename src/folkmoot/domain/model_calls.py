@@ -30,9 +30,23 @@ class FailureClass(StrEnum):
     LOST = "Lost"  # ours: the worker that made the call is gone, and its reply with it
     UNUSABLE = "Unusable"  # ours: a reply came, and is of no use for what was asked
     NO_CREDENTIAL = "NoCredential"  # ours: there is no key left that may be used; the message lists what became of each
+    NOT_FOR_KEY = "NotForKey"  # ours: the key may not use this model, or its server does not know it; another key's may
+
+    BUDGET_SPENT = "BudgetSpent"  # ours: the call could use more than is left of a budget; it was not made
 
 
-OURS = frozenset({FailureClass.LOST, FailureClass.UNUSABLE, FailureClass.NO_CREDENTIAL})  # no provider fails so
+OURS = frozenset(  # no provider fails so
+    {
+        FailureClass.LOST,
+        FailureClass.UNUSABLE,
+        FailureClass.NO_CREDENTIAL,
+        FailureClass.NOT_FOR_KEY,
+        FailureClass.BUDGET_SPENT,
+    }
+)
+NEVER_MADE = frozenset({FailureClass.NO_CREDENTIAL, FailureClass.BUDGET_SPENT})  # they are no calls, and used nothing
+# Another key may do better; the next is tried at once.
+OF_KEYS = frozenset({FailureClass.AUTHENTICATION, FailureClass.QUOTA_EXHAUSTED, FailureClass.NOT_FOR_KEY})
 WAITED_OUT = frozenset(
     {FailureClass.RATE_LIMITED, FailureClass.OVERLOADED, FailureClass.TIMEOUT, FailureClass.UNAVAILABLE}
 )
@@ -203,12 +217,24 @@ class ModelReply:
 
 @dataclass(frozen=True, slots=True)
 class ModelFailure:
-    """An outcome, not an exception. `message` is a sentence without secrets. `usage`: what the provider may have counted all the same."""
+    """An outcome, not an exception. `message` is a sentence without secrets. `usage`: what the provider may have counted all the same.
+
+    `is_for_this_key`: the model is not there for this key, or may not be used with it; with another key it may.
+    """
 
     failure: FailureClass
     message: str
     retry_after_seconds: float | None = None
     usage: Usage | None = None
+    is_for_this_key: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """No call was made, and none counts as tried: no key can be used before `wait_seconds` are over. `message` says why."""
+
+    wait_seconds: float
+    message: str
 
 
 OnText = Callable[[str], None]
@@ -239,3 +265,5 @@ class ModelCallFact:
     not_before: float | None = None  # Unix seconds by the database's clock: when the next attempt may begin
     guessed_tokens: int | None = None
     estimated_tokens: int | None = None
+    participant: str = ""
+    purpose: Purpose = Purpose.TURN

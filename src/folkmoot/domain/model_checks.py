@@ -63,13 +63,13 @@ def _url_faults(version: AiModelVersion) -> Iterator[Fault]:
     if version.provider in _WITH_PATH:
         yield Fault("/baseUrl", f"A model of provider '{version.provider}' has no URL; leave it out.")
         return
-    problem = _url_problem(url)
+    problem = url_problem(url)
     if problem is not None:
         yield Fault("/baseUrl", problem)
 
 
-def _url_problem(url: str) -> str | None:
-    """The URL itself is not repeated: it may hold a password."""
+def url_problem(url: str) -> str | None:
+    """Why a server's URL is none, or null. The URL itself is not repeated: it may hold a password."""
     example = "Write it like https://models.example/v1."
     if not _is_plain(url) or any(character.isspace() for character in url):
         return f"The URL holds blanks or control characters, or is empty or too long. {example}"
@@ -100,7 +100,7 @@ def _path_faults(version: AiModelVersion) -> Iterator[Fault]:
 
 
 def _size_faults(version: AiModelVersion) -> Iterator[Fault]:
-    if version.context_window < 1:
+    if version.context_window is not None and version.context_window < 1:
         yield Fault("/contextWindow", "The context window is a number of tokens, at least 1.")
     if version.largest_response is not None and version.largest_response < 1:
         yield Fault(

@@ -91,3 +91,11 @@ def key_variable(provider: str, named: str | None) -> str | None:
     """The environment variable with the operator's key: what the model names, else the provider's usual one; null if no key is needed."""
     known = PROVIDERS.get(provider)
     return named or (known.key_variable if known is not None else None)
+
+
+def is_usual_way(provider: str, variable: str, url: str | None) -> bool:
+    """Whether the operator's key is the provider's usual one, and goes to the provider's own address: what needs no leave."""
+    known = PROVIDERS.get(provider)
+    if known is None or variable != known.key_variable:
+        return False
+    return url is None or (known.base_url is not None and url.rstrip("/") == known.base_url.rstrip("/"))

@@ -26,6 +26,7 @@ class Right(StrEnum):
     MANAGE_KEYS = "manage_keys"
     MANAGE_USERS = "manage_users"
     MANAGE_WEBHOOKS = "manage_webhooks"
+    MANAGE_BUDGETS = "manage_budgets"
     READ_AUDIT = "read_audit"
     MANAGE_OWNERS = "manage_owners"
 
@@ -42,7 +43,7 @@ class Role(StrEnum):
 
 
 MEANINGS: dict[Right, str] = {
-    Right.READ: "read definitions, runs and users",
+    Right.READ: "read definitions, runs, usage and users",
     Right.MANAGE_OWN_KEYS: "make and revoke keys of one's own",
     Right.TAKE_PART: "speak, vote, answer and pass in runs",
     Right.APPROVE: "decide approvals",
@@ -51,10 +52,11 @@ MEANINGS: dict[Right, str] = {
     Right.OPERATE: "look after lanes and workers",
     Right.PUBLISH: "publish, disable and delete definitions",
     Right.MANAGE_CONNECTORS: "manage connectors",
-    Right.MANAGE_SECRETS: "manage secrets",
+    Right.MANAGE_SECRETS: "manage secrets, keys of models and credential stacks",
     Right.MANAGE_KEYS: "manage other people's keys",
     Right.MANAGE_USERS: "add and remove users and change their roles",
     Right.MANAGE_WEBHOOKS: "manage webhooks",
+    Right.MANAGE_BUDGETS: "set how much may be used in a day",
     Right.READ_AUDIT: "read the audit log",
     Right.MANAGE_OWNERS: "add and remove owners",
 }
@@ -64,7 +66,7 @@ _ADDED: dict[Role, tuple[Right, ...]] = {
     Role.APPROVER: (Right.TAKE_PART, Right.APPROVE),
     Role.OPERATOR: (Right.START, Right.STOP, Right.OPERATE),
     Role.DEVELOPER: (Right.PUBLISH, Right.MANAGE_CONNECTORS, Right.MANAGE_SECRETS),
-    Role.ADMIN: (Right.MANAGE_KEYS, Right.MANAGE_USERS, Right.MANAGE_WEBHOOKS, Right.READ_AUDIT),
+    Role.ADMIN: (Right.MANAGE_KEYS, Right.MANAGE_USERS, Right.MANAGE_WEBHOOKS, Right.MANAGE_BUDGETS, Right.READ_AUDIT),
     Role.OWNER: (Right.MANAGE_OWNERS,),
 }
 

@@ -14,6 +14,7 @@ from folkmoot.domain import items
 from folkmoot.domain.contexts import CompactionType, Cut, PromptFact
 from folkmoot.domain.items import Item
 from folkmoot.domain.model_calls import (
+    OF_KEYS,
     Entry,
     FailureClass,
     ModelCallFact,
@@ -36,7 +37,7 @@ FAILURES = 3  # in a row, and it rests
 REST_CALLS = 8  # of the participant's own, for which it rests
 
 # These say nothing of the summariser: the worker was lost, or the next key is tried. So many tries of keys are a failure all the same.
-_UNCOUNTED = (FailureClass.LOST, FailureClass.AUTHENTICATION, FailureClass.QUOTA_EXHAUSTED)
+_UNCOUNTED = (FailureClass.LOST, *OF_KEYS)
 _KEYS_TRIED = 10
 _OMITTED = "[...]"
 

@@ -176,9 +176,14 @@ def _cut(view: View, room: Room) -> Cut | None:
     pinned = view.tokens - sum(loose)
     kept = min(room.recent, max(room.low - room.fixed - pinned - room.summary, 0))
     end = _end(view, loose, kept=kept, most=view.seen)
-    if sum(loose[end:]) + room.fixed + pinned + room.summary > room.largest:
+    rest = room.largest - room.fixed - pinned - room.summary
+    if sum(loose[end:]) > rest:
         # What was not seen yet does not fit beside the rest: words may be summarised, results of the newest calls may not.
         end = max(end, _end(view, loose, kept=kept, most=len(loose)))
+        left = sum(loose[end:])
+        while end < len(loose) and (left > rest or not view.is_whole_before(end)):
+            left -= loose[end]
+            end += 1
     # The summariser is shown what is pinned, too.
     part = max(room.part - pinned, room.summary)
     # With the summary that stands there already something new is covered, or it would be summarised again and again.

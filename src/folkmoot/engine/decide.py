@@ -11,7 +11,7 @@ from __future__ import annotations
 from folkmoot.domain import items
 from folkmoot.domain.contexts import ContextMode, PromptFact
 from folkmoot.domain.items import ORCHESTRATOR, EndReason, Item
-from folkmoot.domain.model_calls import FailureClass, ModelCallFact
+from folkmoot.domain.model_calls import OF_KEYS, FailureClass, ModelCallFact
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.runs import Facts
 from folkmoot.engine import compaction, instructions, round_robin, time_limits, voting
@@ -25,11 +25,12 @@ from folkmoot.kernel.ids import NewId
 
 # how often a call is tried in all before the run fails, by the class of its last failure
 ATTEMPTS = {
-    FailureClass.RATE_LIMITED: 40,
+    FailureClass.RATE_LIMITED: 200,  # a key that is limited rests, ever longer, and many keys may be tried in turn
     FailureClass.OVERLOADED: 40,
     FailureClass.TIMEOUT: 5,
     FailureClass.UNAVAILABLE: 5,
     FailureClass.LOST: 1_000_000,  # the worker's fault, not the model's: crashes are counted elsewhere
+    **dict.fromkeys(OF_KEYS, 200),  # with the next key; where there is none left, the failure is another one
 }
 _WHY = {EndReason.STOPPED: "the run was stopped", EndReason.PERSON_TIMEOUT: "nobody decided in time"}
 
@@ -139,9 +140,9 @@ def is_final(failures: list[ModelCallFact], prompt: PromptFact | None) -> bool:
     assert last is not None
     if last is FailureClass.CONTEXT_TOO_LONG:
         return not compaction.may_retry(failures, prompt)
-    # A prompt that was refused and made smaller is not held against what came after it.
-    tried = [f for f in failures if f.failure not in (FailureClass.LOST, FailureClass.CONTEXT_TOO_LONG)]
-    return len(tried) >= ATTEMPTS.get(last, 1)
+    # A prompt that was refused and made smaller, and what befell other keys, are not held against what came after.
+    aside = {FailureClass.LOST, FailureClass.CONTEXT_TOO_LONG, *(OF_KEYS if last not in OF_KEYS else ())}
+    return len([f for f in failures if f.failure not in aside]) >= ATTEMPTS.get(last, 1)
 
 
 def _cannot_be_asked(seating: Seating, participant: str, last: ModelCallFact) -> str:

@@ -16,6 +16,7 @@ FolkmootError
 |   +-- StaleApproval       the card shown is not what would run: read it again          stale_approval
 |   `-- InFlight            the same Idempotency-Key is still at work                    in_flight
 +-- KeyReused               an Idempotency-Key came back with another body               key_reused
++-- BudgetSpent             the tenant's budget of the day is used up                    budget_spent
 +-- Unreachable             database, server or network cannot be reached                unreachable
 +-- DatabaseFault           the embedded server or its data directory needs attention    database_fault
 +-- ConnectorFault          a connector's server or document cannot be used              connector_fault
@@ -115,6 +116,16 @@ class InFlight(Conflict):
 
 class KeyReused(FolkmootError):
     code = "key_reused"
+
+
+class BudgetSpent(FolkmootError):
+    """`retry_after_seconds`: until the next day begins."""
+
+    code = "budget_spent"
+
+    def __init__(self, message: str, *, retry_after_seconds: int = 86_400) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
 
 
 class Unreachable(FolkmootError):

@@ -12,6 +12,7 @@ POINTS = (
     "after_claim",  # claimed; nothing done yet
     "before_model_call",  # the model call is recorded; nothing was sent
     "after_model_call",  # the reply is here; nothing was saved
+    "after_key_rests",  # a key failed and rests; the failure of its call was not saved
     "before_commit",  # an outcome is about to be committed
     "after_commit",  # an outcome is committed; the worker does not know yet
     "after_pause",  # the run waits for a person; nobody has been told

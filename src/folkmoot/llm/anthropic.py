@@ -42,7 +42,9 @@ def adapter(pool: Pool) -> ProviderModel:
 
 
 def _made(place: Place, http: httpx2.AsyncClient) -> LibraryModel[Any]:
-    client = ReadyMessagesClient(url=place.url, key=place.key, http=http)
+    # The path goes on with the protocol's version, which many write as the URL's end.
+    url = place.url.rstrip("/").removesuffix("/v1")
+    client = ReadyMessagesClient(url=url, key=place.key, http=http)
     provider = AnthropicProvider(anthropic_client=client)
     return AnthropicModel(place.model_name, provider=provider, profile=ModelProfile(json_schema_transformer=None))
 

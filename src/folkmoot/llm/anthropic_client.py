@@ -9,10 +9,11 @@ from functools import cached_property
 from typing import Any
 
 import httpx2
-from anthropic import AsyncAnthropic, AsyncStream, NotGiven, Omit, not_given
+from anthropic import APIStatusError, AsyncAnthropic, AsyncStream, NotGiven, Omit, not_given
 from anthropic.types.beta import BetaMessage, BetaRawMessageStreamEvent
+from pydantic import ValidationError
 
-from folkmoot.llm.ready_body import encoded
+from folkmoot.llm.ready_body import encoded, error_body, ready_request
 from folkmoot.llm.tiers import hear_tier
 
 # The SDK looks for a key elsewhere if it is given none; a server that wants none is sent none.
@@ -28,6 +29,7 @@ class ReadyMessagesClient(AsyncAnthropic):
         # Headers from ANTHROPIC_CUSTOM_HEADERS, which the SDK lets win over all that a subclass gives.
         self._custom_headers = {}
         self._sends_key = key is not None
+        self.http = http
 
     @property
     def default_headers(self) -> dict[str, str | Omit]:
@@ -74,21 +76,40 @@ class _Messages:
         body |= {"stream": True} if stream else {}
         if extra_body and not isinstance(extra_body, Omit | NotGiven):
             body |= extra_body
+        if not stream:
+            return await self._whole(body, headers, timeout)
         options: Any = {"headers": headers}
         if not isinstance(timeout, NotGiven):
             options["timeout"] = timeout
-        made: BetaMessage | AsyncStream[BetaRawMessageStreamEvent] = await self._client.post(
+        made: AsyncStream[BetaRawMessageStreamEvent] = await self._client.post(
             "/v1/messages",
             content=encoded(body),
             options=options,
             cast_to=BetaMessage,
-            stream=stream,
+            stream=True,
             stream_cls=AsyncStream[BetaRawMessageStreamEvent],
         )
-        if isinstance(made, AsyncStream):
-            return _Heard(made)
-        hear_tier(getattr(getattr(made, "usage", None), "service_tier", None))
+        return _Heard(made)
+
+    async def _whole(self, body: dict[str, Any], headers: dict[str, str | Omit], timeout: object) -> BetaMessage:
+        client = self._client
+        sent = {n: v for n, v in (client.default_headers | headers).items() if isinstance(v, str)}
+        url = f"{str(client.base_url).rstrip('/')}/v1/messages"
+        response = await client.http.send(ready_request(client.http, url, body, headers=sent, timeout=timeout))
+        if response.status_code != 200:
+            told = error_body(response)
+            raise APIStatusError(str(told), response=response, body=told)
+        made = _message(response.json())
+        hear_tier(made.usage.service_tier)
         return made
+
+
+def _message(told: Any) -> BetaMessage:
+    """As the SDK reads it: by its types where it keeps to them, which is fast, and loosely where it does not."""
+    try:
+        return BetaMessage.model_validate(told)
+    except ValidationError:
+        return BetaMessage.construct(**told)
 
 
 class _Heard:

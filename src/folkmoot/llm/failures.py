@@ -12,10 +12,11 @@ from pydantic_ai import exceptions as faults
 
 from folkmoot.domain.model_calls import FailureClass, ModelFailure
 from folkmoot.llm.place import Place
+from folkmoot.llm.retry_waits import told_wait
 from folkmoot.vault.masks import mask
 
 _LONGEST_QUOTE = 300
-_KEY_LIKE = re.compile(r"\b(?:sk|pk|key|gsk|xai)-[A-Za-z0-9_*.-]{6,}|Bearer\s+\S+")
+_KEY_LIKE = re.compile(r"\b(?:sk|pk|key|gsk|xai)-[A-Za-z0-9_*.-]{6,}|\bAIza[A-Za-z0-9_*.-]{6,}|Bearer\s+\S+")
 _TOO_LONG = (
     "context size",
     "context length",
@@ -43,7 +44,11 @@ def failure_of(error: Exception, place: Place) -> ModelFailure:
     said = _quoted(error, place)
     retry_after = getattr(error, "retry_after", None)
     failure = _class_of(error)
-    return ModelFailure(failure, _sentence(failure, error, place, said), retry_after)
+    if retry_after is None and failure is FailureClass.RATE_LIMITED:
+        retry_after = told_wait(getattr(error, "headers", None) or {})
+    return ModelFailure(
+        failure, _sentence(failure, error, place, said), retry_after, is_for_this_key=_is_for_this_key(error)
+    )
 
 
 def may_have_counted(error: Exception) -> bool:
@@ -53,6 +58,13 @@ def may_have_counted(error: Exception) -> bool:
     if isinstance(error, faults.ModelAPIError):
         return error.in_stream or not isinstance(error, faults.ModelHTTPError)
     return not isinstance(error, faults.UserError)
+
+
+def _is_for_this_key(error: Exception) -> bool:
+    """Whether another key may be let do what this one was not: a model that is not there for it, or that it may not use."""
+    is_forbidden = isinstance(error, faults.ModelHTTPError) and error.status_code == 403
+    is_refused = is_forbidden and isinstance(error, faults.ModelAuthenticationError)
+    return is_refused or isinstance(error, faults.ModelNotFoundError)
 
 
 def _class_of(error: Exception) -> FailureClass:
@@ -68,6 +80,8 @@ def _class_of(error: Exception) -> FailureClass:
         return FailureClass.QUOTA_EXHAUSTED
     if isinstance(error, faults.ModelHTTPError) and error.status_code in _OF_STATUS:
         return _OF_STATUS[error.status_code]
+    if isinstance(error, faults.ModelHTTPError) and error.provider_error_code == "UNAVAILABLE":
+        return FailureClass.OVERLOADED
     for kind, failure in _CLASSES:
         if isinstance(error, kind):
             return failure

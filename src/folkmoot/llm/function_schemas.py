@@ -1,4 +1,4 @@
-"""Schemas of functions as providers take them. What is sent may be wider than the function's own schema, never narrower: the engine
+"""Schemas of functions as providers take them: where a protocol takes less than a schema says, it is told more loosely, since the engine
 validates arguments by the whole schema anyway.
 
 Deliberately absent: that validation, and schemas of replies (`shim`).

@@ -6,9 +6,10 @@ thought that led to them. Deliberately absent: the call itself (`calls`), Vertex
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import httpx2
+from google.genai import Client
 from pydantic_ai.models import Model as LibraryModel
 from pydantic_ai.models.google import GoogleModel
 from pydantic_ai.profiles import ModelProfile
@@ -30,5 +31,7 @@ def adapter(pool: Pool) -> ProviderModel:
 
 
 def _made(place: Place, http: httpx2.AsyncClient) -> LibraryModel[Any]:
-    provider = GoogleProvider(client=ReadyContentClient(url=place.url, key=place.key, http=http))
+    # The path goes on with the protocol's version, which many write as the URL's end.
+    url = place.url.rstrip("/").removesuffix("/v1beta")
+    provider = GoogleProvider(client=cast(Client, ReadyContentClient(url=url, key=place.key, http=http)))
     return GoogleModel(place.model_name, provider=provider, profile=ModelProfile(json_schema_transformer=None))

@@ -14,16 +14,14 @@ from enum import Enum
 from typing import Any
 
 import httpx2
-from google.genai import Client, errors
+from google.genai import errors
 from google.genai.types import GenerateContentResponse, HttpOptions, HttpResponse
 
-from folkmoot.llm.ready_body import encoded
+from folkmoot.llm.ready_body import error_body, ready_request
 
 Json = Any
 
 _API = "v1beta"
-# The SDK refuses to be made without a key; a server that wants none is sent none.
-_NO_KEY = "none"
 # What of the library's configuration stands beside the contents; all else of it is the generation's.
 _BESIDE = ("system_instruction", "tools", "tool_config", "safety_settings", "cached_content", "service_tier", "labels")
 _OURS = ("http_options",)
@@ -31,17 +29,23 @@ _OURS = ("http_options",)
 _AS_THEY_ARE = frozenset(("args", "response", "parameters_json_schema", "response_json_schema"))
 
 
-class ReadyContentClient(Client):
-    """A client for one URL and key on a shared pool. `key` null: no key is sent. It never retries."""
+class ReadyContentClient:
+    """What the library asks of a client, for one URL and key on a shared pool. `key` null: no key is sent. It never retries.
+
+    No `Client` of the SDK: making one costs a tenth of a second, for connections that would never be used.
+    """
+
+    vertexai = False
 
     def __init__(self, *, url: str, key: str | None, http: httpx2.AsyncClient) -> None:
-        options = HttpOptions(base_url=url, httpx_async_client=http, httpx_client=_NEVER_USED, headers={})
-        super().__init__(api_key=key or _NO_KEY, vertexai=False, http_options=options)
-        self._ready = _Aio(_Models(url=url, key=key, http=http))
+        self.aio = _Aio(_Models(url=url, key=key, http=http))
+        # Where the library reads the address that it writes beside each reply.
+        self._api_client = _ApiClient(HttpOptions(base_url=url, headers={}))
 
-    @property
-    def aio(self) -> Any:
-        return self._ready
+
+class _ApiClient:
+    def __init__(self, options: HttpOptions) -> None:
+        self._http_options = options
 
 
 class _Aio:
@@ -59,7 +63,7 @@ class _Models:
         url = f"{self._url}/{_API}/models/{model}:generateContent"
         response = await self._http.send(self._request(url, contents, config))
         if response.status_code != 200:
-            errors.APIError.raise_error(response.status_code, _read(response), response)
+            errors.APIError.raise_error(response.status_code, _told(response), response)
         return _reply(response.json(), response)
 
     async def generate_content_stream(
@@ -73,7 +77,7 @@ class _Models:
         try:
             if response.status_code != 200:
                 await response.aread()
-                errors.APIError.raise_error(response.status_code, _read(response), response)
+                errors.APIError.raise_error(response.status_code, _told(response), response)
             async for line in response.aiter_lines():
                 if line.startswith("data:"):
                     yield _reply(json.loads(line[5:]), response)
@@ -81,13 +85,9 @@ class _Models:
             await response.aclose()
 
     def _request(self, url: str, contents: Json, config: Json) -> httpx2.Request:
-        timeout = config.get("http_options", {}).get("timeout")
-        within = httpx2.USE_CLIENT_DEFAULT if timeout is None else self._within(timeout / 1000)
-        content = encoded(_body(contents, config))
-        return self._http.build_request("POST", url, headers=self._headers, content=content, timeout=within)
-
-    def _within(self, seconds: float) -> httpx2.Timeout:
-        return httpx2.Timeout(seconds, connect=self._http.timeout.connect)
+        milliseconds = config.get("http_options", {}).get("timeout")
+        within = None if milliseconds is None else milliseconds / 1000
+        return ready_request(self._http, url, _body(contents, config), headers=self._headers, timeout=within)
 
 
 def _body(contents: Json, config: Json) -> Json:
@@ -131,12 +131,6 @@ def _reply(told: Json, response: httpx2.Response) -> GenerateContentResponse:
     return made
 
 
-def _read(response: httpx2.Response) -> Json:
-    try:
-        return response.json()
-    except ValueError:
-        return {"error": {"code": response.status_code, "message": "", "status": ""}}
-
-
-# The SDK would make one, which costs tens of milliseconds and is never used.
-_NEVER_USED = httpx2.Client(transport=httpx2.MockTransport(lambda _: httpx2.Response(500)))
+def _told(response: httpx2.Response) -> Json:
+    told = error_body(response)
+    return told if isinstance(told, dict | list) else {"error": {"code": response.status_code, "message": ""}}

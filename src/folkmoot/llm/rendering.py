@@ -48,7 +48,7 @@ Maker = tuple[str, str, str | None]
 NUDGE = "It is your turn."
 OPENING = "The conversation begins."
 
-_KEPT_VIEWS = 64
+_KEPT_VIEWS = 256
 _SHORTEST_KEPT_VIEW = 16
 
 

@@ -11,11 +11,22 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+from folkmoot.domain.costs import cost_of
 from folkmoot.domain.items import EndReason, Item, Summary
-from folkmoot.domain.model_calls import WAITED_OUT, FailureClass, ModelCallFact, ModelFailure, ModelReply
+from folkmoot.domain.model_calls import (
+    WAITED_OUT,
+    FailureClass,
+    Held,
+    ModelCallFact,
+    ModelChoice,
+    ModelFailure,
+    ModelReply,
+    Usage,
+)
 from folkmoot.domain.runs import ClaimedRun, Facts
 from folkmoot.engine import decide, record, time_limits
 from folkmoot.engine.protocol import Protocol
@@ -60,11 +71,12 @@ class Drive:
         self._is_apart = is_apart
         self._stopped_by = stopped_by
         self._clock = DatabaseClock(claimed.now)
-        self._transcript = Transcript(claimed.claim, claimed.last_sequence)
+        self._transcript = Transcript(claimed.claim, claimed.last_sequence, cost_of=self._cost)
         self._under_way: dict[str, asyncio.Task[None]] = {}
         self._asking: dict[str, ModelCallBegun] = {}
         self._cut: list[asyncio.Task[None]] = []
         self._unsent: list[UUID] = []  # model calls whose rows are written, or may be, and which were not sent yet
+        self._held: dict[str, float] = {}  # steps that no key was free for, and when it is worth to look again
         self._inbox: asyncio.Queue[perform.Performed | Exception | None] = asyncio.Queue()
         self._is_draining = False
         self._is_over = False
@@ -158,8 +170,9 @@ class Drive:
         for step in plan.steps:
             if not isinstance(step, AskModel) or (step.key in self._under_way and not plan.cuts):
                 continue
-            if step.not_before is not None and step.not_before > self._clock.now_timestamp():
-                plan.wake_at = min(plan.wake_at or step.not_before, step.not_before)
+            not_before = max(step.not_before or 0.0, self._held.get(step.key, 0.0))
+            if not_before > self._clock.now_timestamp():
+                plan.wake_at = min(plan.wake_at or not_before, not_before)
                 continue
             plan.begun.append(self._transcript.begun(step, self._workshop.new_id(), unread=unread))
 
@@ -191,7 +204,8 @@ class Drive:
     async def _append_plan(self, firm: Firm, plan: Plan) -> bool:
         """Whether all of it was written. Nothing to write counts as written."""
         new = [*firm.items, *plan.items]
-        if not (new or firm.model_calls_ended or plan.begun or plan.end or plan.wait):
+        voided = firm.model_calls_voided
+        if not (new or firm.model_calls_ended or voided or plan.begun or plan.end or plan.wait):
             return True
         ended = list(firm.model_calls_ended)
         if plan.end is not None:
@@ -202,6 +216,7 @@ class Drive:
             self.claim, self.signal_number, new, len(firm.items), _end(plan.end) if plan.end else None,
             Pause(plan.wait.status, plan.wait.pending) if plan.wait else None,
             driver_errors=0 if new and self.driver_errors else None, model_calls_begun=plan.begun, model_calls_ended=ended,
+            model_calls_voided=voided,
         )  # fmt: skip
         if new:
             append.calls_asked, append.calls_ended = self._transcript.call_changes(new, len(firm.items))
@@ -237,10 +252,11 @@ class Drive:
         """Commit what came in, begin nothing, and hand the run back when nothing is under way."""
         self._wake_at = None
         back = None if self._under_way else HandBack()
-        if back is not None or self._unsent or firm.items or firm.model_calls_ended:
+        voided = [*self._unsent, *firm.model_calls_voided]
+        if back is not None or voided or firm.items or firm.model_calls_ended:
             append = Append(
                 self.claim, self.signal_number, firm.items, len(firm.items), hand_back=back,
-                model_calls_ended=firm.model_calls_ended, model_calls_voided=self._unsent,
+                model_calls_ended=firm.model_calls_ended, model_calls_voided=voided,
             )  # fmt: skip
             append.calls_asked, append.calls_ended = self._transcript.call_changes(firm.items, len(firm.items))
             await self._append(append)
@@ -261,8 +277,9 @@ class Drive:
             self._asking[step.key] = begun
             request = self._transcript.request(step, trim_upto=begun.trimmed_upto)
             work = perform.ask(
-                self._workshop, self.claim.run_id, step, request=request, model_call_id=begun.model_call_id
-            )
+                self._workshop, self.claim, step, resolved=self._transcript.seating.definition, request=request,
+                model_call_id=begun.model_call_id,
+            )  # fmt: skip
             self._spawn(step.key, work)
         self._unsent = []
         return await self._begin_calls(calls) if calls else True
@@ -309,10 +326,15 @@ class Drive:
             return await self._commit(Firm(made))
         step, call_id, outcome = done.step, done.model_call_id, done.outcome
         self._asking.pop(step.key, None)
+        self._held.pop(step.key, None)
+        if isinstance(outcome, Held):  # nothing was sent, so nothing counts as tried
+            self._held[step.key] = self._clock.now_timestamp() + outcome.wait_seconds
+            return await self._commit(Firm(model_calls_voided=[call_id]))
         if isinstance(outcome, ModelReply) and (fault := record.fault_of_reply(step, outcome)) is not None:
             outcome = ModelFailure(FailureClass.UNUSABLE, fault, usage=outcome.usage)
         if isinstance(outcome, ModelFailure):
-            return await self._commit(Firm(model_calls_ended=[self._failed(step, call_id, outcome)]))
+            ended = self._failed(step, call_id, outcome, key_rests=done.key_rests)
+            return await self._commit(Firm(model_calls_ended=[ended]))
         made = record.items_of_reply(seating, protocol, step, reply=outcome, model_call_id=call_id, new_id=new_id)
         await self._commit(Firm(made, [self._answered(step, call_id, outcome)]))
 
@@ -324,11 +346,12 @@ class Drive:
 
     def _answered(self, step: AskModel, call_id: UUID, reply: ModelReply) -> ModelCallEnded:
         self._transcript.note_reply(step, call_id, reply)
-        return ModelCallEnded(call_id, reply.usage, reply.replay, reply.service_tier)
+        cost = self._cost(self._model_of(step), reply.usage, reply.service_tier)
+        return ModelCallEnded(call_id, reply.usage, reply.replay, reply.service_tier, cost=cost)
 
-    def _failed(self, step: AskModel, call_id: UUID, failure: ModelFailure) -> ModelCallEnded:
+    def _failed(self, step: AskModel, call_id: UUID, failure: ModelFailure, *, key_rests: bool) -> ModelCallEnded:
         wait: float | None = None
-        if failure.failure in WAITED_OUT:
+        if failure.failure in WAITED_OUT and not key_rests:  # else another key may be free now
             wait = backoff_seconds(self._workshop.options, step.attempt, self._workshop.chance())
             wait = max(wait, failure.retry_after_seconds or 0.0)
         not_before = self._clock.now_timestamp() + wait if wait is not None else None
@@ -336,8 +359,19 @@ class Drive:
         fact = ModelCallFact(call_id, step.key, failure.failure, failure.message, not_before, guessed)
         self._transcript.note_failure(fact)
         return ModelCallEnded(
-            call_id, failure.usage, error_class=failure.failure.value, error_message=failure.message, wait_seconds=wait
-        )
+            call_id, failure.usage, error_class=failure.failure.value, error_message=failure.message, wait_seconds=wait,
+            cost=self._cost(self._model_of(step), failure.usage, None) if failure.usage is not None else None,
+        )  # fmt: skip
+
+    def _model_of(self, step: AskModel) -> ModelChoice:
+        return self._transcript.seating.model_of(step.participant, step.purpose)
+
+    def _cost(self, model: ModelChoice, usage: Usage, service_tier: str | None) -> Decimal | None:
+        """At the prices of this moment."""
+        now = datetime.fromtimestamp(self._clock.now_timestamp(), UTC)
+        prompt_tokens = usage.input + usage.cached_input + usage.cache_write
+        prices = self._workshop.prices_of(model, now, prompt_tokens=prompt_tokens, service_tier=service_tier)
+        return cost_of(usage, prices)
 
     # waiting
 

@@ -7,23 +7,25 @@ from uuid import UUID
 
 from folkmoot.domain.approvals import final_call
 from folkmoot.domain.calls import CallResult
-from folkmoot.domain.model_calls import FailureClass, ModelFailure, ModelReply, ModelRequest
+from folkmoot.domain.definitions import ResolvedInteraction
+from folkmoot.domain.model_calls import FailureClass, Held, ModelFailure, ModelReply, ModelRequest
 from folkmoot.domain.runs import Claim
 from folkmoot.engine.step import AskModel, RunCall
 from folkmoot.kernel import fault_points
 from folkmoot.kernel.errors import FolkmootError, LeaseLost
-from folkmoot.runtime import large_results
-from folkmoot.runtime.model_access import opened
+from folkmoot.runtime import budgets, large_results, model_access
+from folkmoot.runtime.model_access import Opened
 from folkmoot.runtime.workshop import Workshop
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The outcome of a model call."""
+    """The outcome of a model call. `key_rests`: its key failed and is not taken again for now, so the next can be tried at once."""
 
     step: AskModel
     model_call_id: UUID
-    outcome: ModelReply | ModelFailure
+    outcome: ModelReply | ModelFailure | Held
+    key_rests: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,27 +39,52 @@ class Called:
 Performed = Asked | Called
 
 
-async def ask(workshop: Workshop, run_id: UUID, step: AskModel, *, request: ModelRequest, model_call_id: UUID) -> Asked:
-    """Ask a participant's model once."""
+async def ask(
+    workshop: Workshop, claim: Claim, step: AskModel, *, resolved: ResolvedInteraction, request: ModelRequest, model_call_id: UUID
+) -> Asked:  # fmt: skip
+    """Ask a participant's model once, if there is room for it in the budgets, with the first key that can be used now.
+
+    Held where none can just now.
+    """
     if not workshop.may_act():
         raise LeaseLost("The worker's lease was not renewed in time; no model is called under it.")
+    allowed = await budgets.reserved(
+        workshop, claim.tenant_id, claim.run_id, request, model_call_id=model_call_id, budget=resolved.budget
+    )
+    if isinstance(allowed, ModelFailure):
+        return Asked(step, model_call_id, allowed)
+    request = allowed
     fault_points.reach("before_model_call")
+    opened = await model_access.opened(
+        workshop, claim, resolved=resolved, step=step, model=request.model, model_call_id=model_call_id
+    )
+    if not isinstance(opened, Opened):
+        return Asked(step, model_call_id, opened)
+    if not workshop.may_act():
+        raise LeaseLost("The worker's lease was not renewed in time; no model is called under it.")
+    outcome = await _sent(workshop, claim, step, request=replace(request, access=opened.access), id_=model_call_id)
+    fault_points.reach("after_model_call")
+    if not isinstance(outcome, ModelFailure):
+        return Asked(step, model_call_id, outcome)
+    failure, key_rests = await model_access.failed(workshop, claim, opened, outcome, model=request.model)
+    if key_rests:
+        fault_points.reach("after_key_rests")
+    return Asked(step, model_call_id, failure, key_rests)
+
+
+async def _sent(
+    workshop: Workshop, claim: Claim, step: AskModel, *, request: ModelRequest, id_: UUID
+) -> ModelReply | ModelFailure:
     reply = workshop.watched.reply(
-        run_id, model_call_id=model_call_id, step_key=step.key, participant=step.participant, attempt=step.attempt
+        claim.run_id, model_call_id=id_, step_key=step.key, participant=step.participant, attempt=step.attempt
     )
     try:
-        adapter, access = workshop.models.adapter_of(request.model), opened(workshop, request.model)
-        outcome: ModelReply | ModelFailure
-        if isinstance(access, ModelFailure):
-            outcome = access
-        else:
-            outcome = await adapter.ask(replace(request, access=access), reply.add if reply.is_read else None)
+        adapter = workshop.models.adapter_of(request.model)
+        return await adapter.ask(request, reply.add if reply.is_read else None)
     except FolkmootError as error:
-        outcome = ModelFailure(FailureClass.INVALID_REQUEST, str(error))
+        return ModelFailure(FailureClass.INVALID_REQUEST, str(error))
     finally:
         reply.flush()
-    fault_points.reach("after_model_call")
-    return Asked(step, model_call_id, outcome)
 
 
 async def call(workshop: Workshop, claim: Claim, step: RunCall) -> Called:

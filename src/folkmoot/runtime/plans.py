@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from folkmoot.domain.items import Item
 from folkmoot.domain.runs import Facts
@@ -41,6 +42,7 @@ class Firm:
 
     items: list[Item] = field(default_factory=list)
     model_calls_ended: list[ModelCallEnded] = field(default_factory=list)
+    model_calls_voided: list[UUID] = field(default_factory=list)
 
 
 OnItem = Callable[[Item], None]

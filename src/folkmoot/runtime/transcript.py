@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
+from decimal import Decimal
 from uuid import UUID
 
 from folkmoot.domain import items
@@ -19,8 +20,10 @@ from folkmoot.domain.items import Item
 from folkmoot.domain.model_calls import (
     FailureClass,
     ModelCallFact,
+    ModelChoice,
     ModelReply,
     ModelRequest,
+    Purpose,
     Replay,
     Sampling,
     Usage,
@@ -43,18 +46,25 @@ _PAGE = 500
 _LOST_WORDS = "The worker that made this call is gone; its reply was not read."
 
 
+CostOf = Callable[[ModelChoice, Usage, str | None], Decimal | None]
+
+
 class Transcript:
-    """`sequence`: of the last item in the copy. Before `load` there is an empty protocol, and nothing else."""
+    """`sequence`: of the last item in the copy. Before `load` there is an empty protocol, and nothing else.
+
+    `cost_of`: what a model's call costs now, by its usage and service tier.
+    """
 
     seating: Seating
     views: Views
     sizes: PromptSizes
 
-    def __init__(self, claim: Claim, sequence: int) -> None:
+    def __init__(self, claim: Claim, sequence: int, *, cost_of: CostOf) -> None:
         self.protocol = Protocol()
         self.sequence = 0
         self._upto = sequence
         self._claim = claim
+        self._cost_of = cost_of
         self._model_calls: dict[str, tuple[ModelCallFact, ...]] = {}
         self._calls: dict[str, CallFact] = {}
         self._decisions: dict[str, Decision] = {}
@@ -145,8 +155,11 @@ class Transcript:
         for key, facts in self._model_calls.items():
             for fact in facts:
                 if fact.failure is None:
-                    usage = estimates.usage_of_lost(fact.estimated_tokens or 0)
-                    ended.append(_lost(fact.model_call_id, usage, is_firm=True))
+                    ended.append(
+                        self._lost(
+                            fact.model_call_id, fact.participant, fact.purpose, fact.estimated_tokens, is_firm=True
+                        )
+                    )
             self._model_calls[key] = tuple(
                 ModelCallFact(f.model_call_id, key, FailureClass.LOST, _LOST_WORDS) if f.failure is None else f
                 for f in facts
@@ -155,8 +168,9 @@ class Transcript:
 
     def lost_call(self, begun: ModelCallBegun, *, is_firm: bool, words: str = _LOST_WORDS) -> ModelCallEnded:
         """A model call under way whose reply will not be read."""
-        usage = estimates.usage_of_lost(begun.estimated_tokens or 0)
-        return _lost(begun.model_call_id, usage, is_firm=is_firm, words=words)
+        return self._lost(
+            begun.model_call_id, begun.participant, Purpose(begun.purpose), begun.estimated_tokens, is_firm=is_firm, words=words
+        )  # fmt: skip
 
     def cut_call(self, begun: ModelCallBegun) -> ModelCallEnded:
         """A model call under way that is cut for the last turn."""
@@ -164,6 +178,16 @@ class Transcript:
 
     def note_cut(self, begun: ModelCallBegun) -> None:
         self.note_failure(ModelCallFact(begun.model_call_id, begun.step_key, FailureClass.LOST, CUT_WORDS))
+
+    def _lost(
+        self, call_id: UUID, participant: str, purpose: Purpose, estimated_tokens: int | None, *, is_firm: bool,
+        words: str = _LOST_WORDS,
+    ) -> ModelCallEnded:  # fmt: skip
+        usage = estimates.usage_of_lost(estimated_tokens or 0)
+        cost = self._cost_of(self.seating.model_of(participant, purpose), usage, None)
+        return ModelCallEnded(
+            call_id, usage, error_class=FailureClass.LOST.value, error_message=words, cost=cost, is_firm=is_firm
+        )
 
     def _fact_of(self, call_id: str, *, has_begun: bool) -> CallFact:
         """A call that began under a former claim is lost, but for an idempotent one, which is simply made again."""
@@ -243,7 +267,3 @@ def _outcome(body: items.ToolResult, detail: items.Detail | None) -> str:
     if isinstance(detail, items.UnknownOutcome):
         return "unknown"
     return "error" if body.is_error else "done"
-
-
-def _lost(call_id: UUID, usage: Usage, *, is_firm: bool, words: str = _LOST_WORDS) -> ModelCallEnded:
-    return ModelCallEnded(call_id, usage, error_class=FailureClass.LOST.value, error_message=words, is_firm=is_firm)

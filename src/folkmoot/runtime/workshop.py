@@ -11,12 +11,17 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from folkmoot.domain.calls import CallResult, Tool
+from folkmoot.domain.costs import UNKNOWN, Prices
 from folkmoot.domain.model_calls import Model, ModelChoice
+from folkmoot.domain.providers import is_usual_way
+from folkmoot.kernel.errors import SecretFault
 from folkmoot.kernel.ids import NewId
 from folkmoot.runtime.options import WorkerOptions
+from folkmoot.runtime.tenant_budgets import TenantBudgets
 from folkmoot.runtime.watched import Watched
 from folkmoot.store.appends import Appender
 from folkmoot.store.database import Database
+from folkmoot.vault.texts import SecretText
 
 
 class Models(Protocol):
@@ -33,10 +38,28 @@ class Tools(Protocol):
     ) -> CallResult: ...
 
 
+def _no_vault(_: UUID, secret_id: UUID, __: bytes) -> SecretText:
+    raise SecretFault(f"The secret {secret_id} cannot be opened: this worker has no vault.")
+
+
+class PricesOf(Protocol):
+    """A model's prices at a time; see `llm.catalogue`."""
+
+    def __call__(
+        self, model: ModelChoice, at: datetime, *, prompt_tokens: int = 0, service_tier: str | None = None
+    ) -> Prices: ...
+
+
+def no_prices(model: ModelChoice, at: datetime, *, prompt_tokens: int = 0, service_tier: str | None = None) -> Prices:
+    """Where nothing is known of any model."""
+    return UNKNOWN
+
+
 @dataclass(frozen=True, slots=True)
 class Workshop:
     """`may_act`: whether the worker's lease still allows a side effect to begin. `read_key(name)`: an environment
-    variable's value now, or null. `chance`: from 0 to 1."""
+    variable's value now, or null. `chance`: from 0 to 1. `open_secret(tenant, secret, sealed)`: raises SecretFault.
+    `may_send_key(provider, variable, url)`: whether the operator lets the key in this variable be sent there."""
 
     database: Database
     appender: Appender
@@ -48,6 +71,10 @@ class Workshop:
     may_act: Callable[[], bool]
     read_key: Callable[[str], str | None]
     chance: Callable[[], float] = random.random
+    prices_of: PricesOf = no_prices
+    tenant_budgets: TenantBudgets = field(default_factory=TenantBudgets)
+    open_secret: Callable[[UUID, UUID, bytes], SecretText] = _no_vault
+    may_send_key: Callable[[str, str, str | None], bool] = is_usual_way
 
 
 @dataclass(slots=True)

@@ -25,6 +25,7 @@ from folkmoot.store.definitions import Outcome
 
 # what others refer to comes before them
 PUBLISH_ORDER = (
+    DefinitionKind.CREDENTIAL_STACK,
     DefinitionKind.AI_MODEL,
     DefinitionKind.MCP_CONNECTOR,
     DefinitionKind.OPEN_API_CONNECTOR,

@@ -12,10 +12,14 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from folkmoot.domain.budgets import Budget, faults_of_budget, lower
 from folkmoot.domain.calls import Tool
 from folkmoot.domain.checking import faults_of_inputs, faults_of_names, later_fields, operations_of
 from folkmoot.domain.contexts import effective
+from folkmoot.domain.costs import Prices, own_prices
+from folkmoot.domain.credentials import StackEntry
 from folkmoot.domain.definitions import (
+    DEFAULT_WINDOW,
     AgentBinding,
     AgentVersion,
     AiModelVersion,
@@ -52,7 +56,8 @@ class StartFields:
 
     `inputs`: names and values as text, in the order given. `response_json_schema` takes the place of the definition's;
     the durations likewise. `disabled_tools` null: none were named. `later`: the fields of later parts that were
-    sent, by their wire names. `model`: one to use in place of all that the definitions name; only commands set it.
+    sent, by their wire names. `model`: one to use in place of all that the definitions name; only commands set it. `budget`:
+    lowers the definition's. `credentials`: entries without names; `credential_stack`: `name` or `namespace/name`.
     """
 
     inputs: tuple[tuple[str, str], ...] = ()
@@ -64,7 +69,11 @@ class StartFields:
     ai_model_overrides: tuple[ModelOverride, ...] = ()
     tags: tuple[str, ...] = ()
     priority: int = 0
+    credentials: tuple[StackEntry, ...] = ()
+    credential_stack: str | None = None
+    allow_platform_fallback: bool | None = None
     model: ModelChoice | None = None
+    budget: Budget | None = None
     later: Mapping[str, Json] = field(default_factory=dict)
 
 
@@ -73,13 +82,17 @@ class Workbench:
     """What the operator's machine adds: its functions by name, and a reader of scripted models' files (BadInput, OSError).
 
     `lack_of`: a sentence about what a model lacks on this machine, or null; set where the run will be worked on here.
-    `allows_stdio`: whether the operator lets connectors run commands.
+    `read_key`: the value of an environment variable now; set likewise. `allows_stdio`: whether the operator lets connectors run
+    commands. `window_of`: what the catalogue of known models says that a model holds, in tokens; `prices_of`: what it costs now.
     """
 
     find_function: FindFunction
     read_script: ReadScript
     lack_of: Callable[[ModelChoice], str | None] = lambda _: None
+    read_key: Callable[[str], str | None] | None = None
     allows_stdio: bool = True
+    window_of: Callable[[AiModelVersion], int | None] = lambda _: None
+    prices_of: Callable[[ModelChoice], Prices] = lambda model: own_prices(model.prices)
 
 
 class Closure:
@@ -167,6 +180,7 @@ class Closure:
             disabled_tools=request.disabled_tools or (),
             duration_warning_to_ai=request.duration_warning_to_ai or body.duration_warning_to_ai,
             ai_model_overrides=request.ai_model_overrides,
+            budget=lower(body.budget, request.budget),
         )
 
     def _check_request(self) -> None:
@@ -190,6 +204,7 @@ class Closure:
             self.faults.append(
                 Fault("/durationHumanTimeout", "A person needs some time to answer; name a longer time.")
             )
+        self.faults += faults_of_budget(request.budget, body.budget)
         self._check_warning()
 
     def _check_warning(self) -> None:
@@ -297,7 +312,7 @@ class Closure:
         return ModelChoice(
             provider=version.provider,
             model_name=version.model_name,
-            context_window=version.context_window,
+            context_window=version.context_window or self._bench.window_of(version) or DEFAULT_WINDOW,
             largest_response=version.largest_response,
             base_url=version.base_url,
             api_key_variable=version.api_key_variable,

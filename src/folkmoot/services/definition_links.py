@@ -17,6 +17,7 @@ from folkmoot.domain.connectors import (
     OpenApiConnectorVersion,
     StoredOperation,
 )
+from folkmoot.domain.credentials import CredentialStackVersion
 from folkmoot.domain.definition_names import parse_reference
 from folkmoot.domain.definitions import (
     AgentBinding,
@@ -30,7 +31,7 @@ from folkmoot.domain.definitions import (
 )
 from folkmoot.domain.participant_checks import faults_of_participant
 from folkmoot.domain.tool_bindings import BindingInput, OnOperation, OperationBinding, SecretInput
-from folkmoot.kernel.errors import Fault
+from folkmoot.kernel.errors import BadInput, Fault
 from folkmoot.services import operation_links, references, secret_links
 from folkmoot.services.operation_links import FoundOperation, settled
 from folkmoot.store.database import Reader
@@ -64,10 +65,13 @@ class Links:
                 return replace(version, headers=await self._headers(version.headers))
             case AiModelVersion():
                 return version
+            case CredentialStackVersion():
+                return await self._stack(version)
             case _:
                 assert_never(version)
 
     async def _interaction(self, version: RoundRobinVersion) -> RoundRobinVersion:
+        await self._named_stack(version)
         agents = [await self._participant(index, binding, version) for index, binding in enumerate(version.agents)]
         linked = replace(version, agents=tuple(agents), later=await self._later(version.later))
         linked = await self._with_operations("", linked)
@@ -180,6 +184,26 @@ class Links:
                 for index, header in enumerate(headers)
             ]
         )
+
+    async def _named_stack(self, version: RoundRobinVersion) -> None:
+        """It stays a name, as the wire has it, and must be one of something."""
+        if version.credential_stack is None:
+            return
+        try:
+            wanted = parse_reference(version.credential_stack)
+        except BadInput as error:
+            self.faults.append(Fault("/credentialStack", str(error)))
+            return
+        await self._definition("/credentialStack", DefinitionKind.CREDENTIAL_STACK, wanted)
+
+    async def _stack(self, version: CredentialStackVersion) -> CredentialStackVersion:
+        entries = []
+        for index, entry in enumerate(version.entries):
+            if entry.credential is not None:
+                settled = await self._secret(f"/entries/{index}/credential", entry.credential)
+                entry = replace(entry, credential=settled)
+            entries.append(entry)
+        return replace(version, entries=tuple(entries))
 
     async def _secret(self, pointer: str, secret: Reference) -> Reference:
         found = await secret_links.find(self._reader, self._tenant_id, secret=secret, namespace=self._namespace)

@@ -12,6 +12,8 @@ from typing import Any, assert_never
 from folkmoot.domain.checking import faults_of_agent, faults_of_interaction, faults_of_model
 from folkmoot.domain.connector_checks import faults_of_mcp_connector, faults_of_open_api_connector
 from folkmoot.domain.connectors import McpConnectorVersion, OpenApiConnectorVersion
+from folkmoot.domain.credential_checks import faults_of_stack
+from folkmoot.domain.credentials import CredentialStackVersion
 from folkmoot.domain.definition_names import faults_of_name
 from folkmoot.domain.definitions import (
     AgentVersion,
@@ -113,6 +115,8 @@ def kind_of(version: Version) -> DefinitionKind:
             return DefinitionKind.MCP_CONNECTOR
         case OpenApiConnectorVersion():
             return DefinitionKind.OPEN_API_CONNECTOR
+        case CredentialStackVersion():
+            return DefinitionKind.CREDENTIAL_STACK
         case _:
             assert_never(version)
 
@@ -130,6 +134,8 @@ def faults_of(version: Version) -> tuple[Fault, ...]:
             return faults_of_mcp_connector(version)
         case OpenApiConnectorVersion():
             return faults_of_open_api_connector(version)
+        case CredentialStackVersion():
+            return faults_of_stack(version)
         case _:
             assert_never(version)
 

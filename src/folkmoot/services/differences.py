@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import timedelta
+from decimal import Decimal
 from enum import Enum
 from typing import Any
 from uuid import UUID
@@ -57,6 +58,8 @@ def _plain(value: Any, *, shown: Callable[[Reference], str]) -> Json:
             return shown(value)
         case timedelta():
             return _span(value)
+        case Decimal():
+            return float(value)
         case Enum():
             return value.value
         case UUID():

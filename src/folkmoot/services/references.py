@@ -19,6 +19,7 @@ NOUNS = {
     DefinitionKind.INTERACTION: "interaction",
     DefinitionKind.MCP_CONNECTOR: "MCP connector",
     DefinitionKind.OPEN_API_CONNECTOR: "OpenAPI connector",
+    DefinitionKind.CREDENTIAL_STACK: "credential stack",
 }
 
 

@@ -8,15 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from uuid import UUID
 
+from folkmoot.domain.credentials import CredentialFailure
 from folkmoot.domain.definitions import ChatMode, ResolvedInteraction
 from folkmoot.domain.items import MAIN_THREAD, Author, HumanMessage, Item, StoredItem, TurnEnd
 from folkmoot.domain.pending import PendingKind, PendingOutcome
 from folkmoot.domain.run_status import FINAL, RunStatus
 from folkmoot.domain.tenancy import Caller
+from folkmoot.domain.usage import UsageFilter, UsageSum
 from folkmoot.kernel.errors import BadInput, Conflict, Fault, NotFound, RunEnded
 from folkmoot.kernel.ids import NewId
 from folkmoot.services.people import Tell, author_of, tell_of_answer
-from folkmoot.store import audit, conversations, pending, run_lists, runs, tenancy
+from folkmoot.store import audit, conversations, credentials, pending, run_lists, runs, tenancy, usage
 from folkmoot.store.conversations import ModelCallRecord
 from folkmoot.store.database import Database, Reader, Writer
 from folkmoot.store.run_lists import RunCursor, RunFilter, RunView, TreeCounts
@@ -29,21 +31,23 @@ _MAX_MESSAGE_CHARACTERS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class WholeRun:
-    """A run with its closure, its conversation and the provider calls it made."""
+    """A run with its closure, its conversation, the provider calls it made, and the keys that failed."""
 
     view: RunView
     resolved: ResolvedInteraction
     items: tuple[StoredItem, ...]
     calls: tuple[ModelCallRecord, ...]
+    credential_failures: tuple[CredentialFailure, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class RunDetails:
-    """What a page about a run shows beside. `user_name`: who started it."""
+    """What a page about a run shows beside. `user_name`: who started it. `total`: what its calls used."""
 
     whole: WholeRun
     user_name: str
     tree: TreeCounts
+    total: UsageSum
 
 
 async def get(database: Database, caller: Caller, *, run_id: UUID) -> WholeRun:
@@ -59,7 +63,8 @@ async def details(database: Database, caller: Caller, *, run_id: UUID) -> RunDet
         run = whole.view.run
         name = await tenancy.user_name(reader, caller.tenant_id, user_id=run.created_by)
         tree = await run_lists.tree_counts(reader, caller.tenant_id, root=run.tree_root_id)
-        return RunDetails(whole, name or "", tree)
+        total = await usage.total(reader, caller.tenant_id, wanted=UsageFilter(run_id=run_id))
+        return RunDetails(whole, name or "", tree, total)
 
 
 async def _whole(reader: Reader, caller: Caller, run_id: UUID) -> WholeRun:
@@ -73,7 +78,8 @@ async def _whole(reader: Reader, caller: Caller, run_id: UUID) -> WholeRun:
         items += page
     items += page
     calls = await conversations.usage_of_run(reader, caller.tenant_id, run_id=run_id)
-    return WholeRun(view, resolved, tuple(items), tuple(calls))
+    failures = await credentials.failures_of_run(reader, caller.tenant_id, run_id=run_id)
+    return WholeRun(view, resolved, tuple(items), tuple(calls), tuple(failures))
 
 
 async def items(database: Database, caller: Caller, *, run_id: UUID, after: int, limit: int) -> list[StoredItem]:

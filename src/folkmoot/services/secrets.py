@@ -33,6 +33,11 @@ async def open_secret(database: Database, vault: Vault, tenant_id: UUID, *, secr
     return vault.open(found.sealed, _place(found.about))
 
 
+def open_sealed(vault: Vault, tenant_id: UUID, secret_id: UUID, sealed: bytes) -> SecretText:
+    """The value of a secret that was just read. Raises SecretFault."""
+    return vault.open(sealed, Place(tenant_id, _KIND, secret_id))
+
+
 async def put(
     database: Database, vault: Vault, caller: Caller, *, namespace: str, name: str, value: SecretText, new_id: NewId
 ) -> tuple[Secret, bool]:

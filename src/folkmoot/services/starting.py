@@ -9,14 +9,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
 
+from folkmoot.domain.budgets import Budget
 from folkmoot.domain.definitions import DefinitionKind, Reference, ResolvedInteraction, StoredVersion
 from folkmoot.domain.rights import Right
 from folkmoot.domain.schema_documents import step
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import BadInput, Fault, NotFound, NotYetBuilt
 from folkmoot.kernel.ids import NewId
-from folkmoot.services import references
+from folkmoot.services import budgets, references
 from folkmoot.services.closure import Closure, StartFields, Workbench
+from folkmoot.services.start_credentials import StartCredentials, lacks
 from folkmoot.store import audit, definitions, idempotency, runs, tenancy
 from folkmoot.store.database import Database, Reader, Writer
 from folkmoot.store.idempotency import Scope
@@ -33,9 +35,6 @@ _CONTEXT = "context, time, keys and cost"
 _MEMORY = "memory, web and knowledge"
 _KERNEL = "lanes, automations and retention"
 _PARTS = {
-    "credentials": _CONTEXT,
-    "credentialStack": _CONTEXT,
-    "allowPlatformFallback": _CONTEXT,
     "webDownloadPartitionId": _MEMORY,
     "webAccessOverrides": _MEMORY,
     "looms": _MEMORY,
@@ -55,7 +54,8 @@ async def start(
     A whole model is a definition, with a URL, a file and a key to use: giving one takes the right to publish (NotPermitted).
     `interaction` by id or by namespace and name; its `version` null takes the latest enabled one. Raises NotFound (no such
     interaction), NotYetBuilt (fields of later parts), BadInput (all else that is wrong, each thing a fault), InFlight and
-    KeyReused (the Idempotency-Key).
+    KeyReused (the Idempotency-Key), BudgetSpent (the tenant's day is used up), NotPermitted (credentials for a server of the start's
+    choice, without the right to secrets).
     """
     if any(override.custom_model is not None for override in request.ai_model_overrides):
         caller.require(Right.PUBLISH)
@@ -65,7 +65,10 @@ async def start(
         earlier = await idempotency.earlier(writer, scope) if scope is not None else None
         if earlier is not None:
             return earlier
-        resolved = await _resolve(writer, caller, interaction=interaction, request=request, bench=bench)
+        day = await budgets.refuse_where_used_up(writer, caller)
+        resolved = await _resolve(
+            writer, caller, interaction=interaction, request=request, bench=bench, day=day, new_id=new_id
+        )
         run_id = new_id()
         await _insert(writer, caller, run_id=run_id, resolved=resolved, request=request)
         if scope is not None:
@@ -93,15 +96,25 @@ async def _insert(
 
 
 async def _resolve(
-    reader: Reader, caller: Caller, *, interaction: Reference, request: StartFields, bench: Workbench
+    reader: Reader,
+    caller: Caller,
+    *,
+    interaction: Reference,
+    request: StartFields,
+    bench: Workbench,
+    day: Budget | None,
+    new_id: NewId,
 ) -> ResolvedInteraction:
     stored = await _interaction(reader, caller, interaction)
     closure = Closure(reader, caller.tenant_id, interaction=stored, request=request, bench=bench)
-    resolved = await closure.resolve()
+    keys = StartCredentials(reader, caller, stored, request, new_id, [])
+    resolved = await keys.settled(await closure.resolve())
+    lacking = [] if closure.faults or keys.faults else await lacks(reader, caller, resolved=resolved, bench=bench)
     title = f"{stored.definition.namespace}/{stored.definition.name}"
     # Once each: two participants may share an agent, and with it what is wrong with it.
     later = list(dict.fromkeys((*_later_of_request(request.later), *closure.later)))
-    faults = list(dict.fromkeys((*closure.faults, *_tag_faults(request.tags))))
+    unpriced = budgets.unpriced(resolved, day, bench.prices_of)
+    faults = list(dict.fromkeys((*closure.faults, *keys.faults, *lacking, *unpriced, *_tag_faults(request.tags))))
     if later:
         raise NotYetBuilt(_refusal(title, [*later, *faults]), (*later, *faults))
     if faults:

@@ -16,6 +16,7 @@ from pydantic_core import PydanticSerializationError
 
 from folkmoot.domain import items
 from folkmoot.domain.connectors import McpConnectorVersion, OpenApiConnectorVersion
+from folkmoot.domain.credentials import CredentialStackVersion
 from folkmoot.domain.definitions import (
     AgentVersion,
     AiModelVersion,
@@ -102,6 +103,7 @@ VERSIONS: dict[DefinitionKind, Codec[Any]] = {
     DefinitionKind.INTERACTION: Codec(RoundRobinVersion),
     DefinitionKind.MCP_CONNECTOR: Codec(McpConnectorVersion),
     DefinitionKind.OPEN_API_CONNECTOR: Codec(OpenApiConnectorVersion),
+    DefinitionKind.CREDENTIAL_STACK: Codec(CredentialStackVersion),
 }
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from folkmoot.domain.items import Author, HumanMessage, Item, StoredItem
-from folkmoot.domain.model_calls import FailureClass, ModelCallFact, Replay, Usage
+from folkmoot.domain.model_calls import NEVER_MADE, FailureClass, ModelCallFact, Purpose, Replay, Usage
 from folkmoot.domain.pending import Decision, PendingOutcome
 from folkmoot.domain.rights import Right, Role, rights_of
 from folkmoot.store.codecs import USAGE, json_value, read_item, safe, write_body
@@ -63,7 +63,7 @@ async def noted_model_calls(reader: Reader, tenant_id: UUID, *, run_id: UUID) ->
         ModelCallFact(
             row["model_call_id"], row["step_key"], FailureClass(row["error_class"]) if row["error_class"] else None,
             row["error_message"] or "", row["not_before"], row["guessed_tokens"],
-            row["estimated_tokens"],
+            row["estimated_tokens"], row["participant"], Purpose(row["purpose"]),
         )
         for row in rows if row["ended_at"] is None or row["error_class"]
     )  # fmt: skip
@@ -153,14 +153,18 @@ class ModelCallRecord:
     usage: Usage | None
     service_tier: str | None
     error_class: str | None
+    is_own_license: bool = False
 
 
 async def usage_of_run(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> list[ModelCallRecord]:
-    rows = [row async for row in _sql.usage_of_run(reader.connection, tenant_id=tenant_id, run_id=run_id)]
+    """The calls that were made, once each (B45); those that never were are no calls."""
+    found = _sql.usage_of_run(reader.connection, tenant_id=tenant_id, run_id=run_id, not_made=sorted(NEVER_MADE))
+    rows = [row async for row in found]
     return [
         ModelCallRecord(
             row["model_call_id"], row["turn_id"], row["started_at"], row["ended_at"], row["participant"], row["provider"], row["model"],
             row["credential"], USAGE.read(row["usage"]) if row["usage"] else None, row["service_tier"], row["error_class"],
+            row["is_own_license"],
         )
         for row in rows
     ]  # fmt: skip

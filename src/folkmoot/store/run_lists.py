@@ -6,21 +6,31 @@ Keyset pages: a page costs the same wherever it begins. Deliberately absent: con
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from folkmoot.domain.credentials import CredentialEntry, StackSnapshot
 from folkmoot.domain.definitions import ModelOverride
 from folkmoot.domain.inbox import PendingEntry
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.runs import Run
-from folkmoot.store.codecs import OVERRIDES, SPAN, json_value, safe
+from folkmoot.store.codecs import OVERRIDES, SPAN, Codec, json_value, safe
 from folkmoot.store.database import Reader, queries
 from folkmoot.store.pending import read_entry
 from folkmoot.store.runs import read_run
 
 _sql: Any = queries("runs")
+
+
+@dataclass(frozen=True, slots=True)
+class RunKeys:
+    """What a run's calls may take, as its start settled it."""
+
+    credential_stack: StackSnapshot | None = None
+    credentials: tuple[CredentialEntry, ...] = ()
+    allow_platform_fallback: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +44,10 @@ class RunView:
     pending: PendingEntry | None = None
     duration_warning_to_ai: timedelta | None = None
     ai_model_overrides: tuple[ModelOverride, ...] = ()
+    keys: RunKeys = field(default_factory=RunKeys)
+
+
+_KEYS: Codec[RunKeys] = Codec(RunKeys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,4 +139,5 @@ def _view(row: Any) -> RunView:
         entry = read_entry({**columns, "run_id": row["run_id"]})
     warning = SPAN.read(row["duration_warning_to_ai"] or "null")
     overrides = OVERRIDES.read(row["ai_model_overrides"] or "[]")
-    return RunView(read_run(row), row["now"], inputs, disabled, entry, warning, overrides)
+    keys = _KEYS.read(row["keys"]) if row["keys"] is not None else RunKeys()
+    return RunView(read_run(row), row["now"], inputs, disabled, entry, warning, overrides, keys)

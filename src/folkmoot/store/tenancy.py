@@ -159,6 +159,16 @@ async def namespaces(reader: Reader, tenant_id: UUID, *, after: str, limit: int)
     return [Namespace(*row.values()) async for row in rows]
 
 
+async def allows_platform_fallback(reader: Reader, tenant_id: UUID) -> bool:
+    """Whether runs of the tenant that ask for it may use the operator's own keys of models."""
+    return bool(await _sql.allows_platform_fallback(reader.connection, tenant_id=tenant_id))
+
+
+async def set_platform_fallback(writer: Writer, tenant_id: UUID, *, is_allowed: bool) -> None:
+    """The operator's word: no request may say it (the walls see to that too)."""
+    await _sql.set_platform_fallback(writer.connection, tenant_id=tenant_id, is_allowed=is_allowed)
+
+
 async def now(reader: Reader) -> datetime:
     """The time by the database's clock, which alone decides what has expired."""
     moment: datetime = await _sql.now(reader.connection)

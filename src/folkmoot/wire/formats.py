@@ -177,6 +177,7 @@ Flag = Annotated[bool, Strict()]
 Whole = Annotated[int, Strict(), Field(ge=-(2**31), le=2**31 - 1)]
 Count = Annotated[int, Strict(), Field(ge=0, le=2**31 - 1)]
 Positive = Annotated[int, Strict(), Field(ge=1, le=2**31 - 1)]
+Tokens = Annotated[int, Strict(), Field(ge=0, le=2**53 - 1)]
 Percentage = Annotated[int, Strict(), Field(ge=1, le=100)]
 
 

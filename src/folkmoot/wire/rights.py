@@ -19,6 +19,7 @@ class Right(StrEnum):
     MANAGE_KEYS = "manage_keys"
     MANAGE_USERS = "manage_users"
     MANAGE_WEBHOOKS = "manage_webhooks"
+    MANAGE_BUDGETS = "manage_budgets"
     READ_AUDIT = "read_audit"
     MANAGE_OWNERS = "manage_owners"
 

@@ -9,8 +9,6 @@ from folkmoot.api.mapping.resources import definition_fields, version_fields
 from folkmoot.domain.definitions import AiModelVersion, StoredVersion
 from folkmoot.wire import definitions as wire
 
-_DEFAULT_WINDOW = 8192
-
 
 def version_of(request: wire.AiModelVersionRequest) -> AiModelVersion:
     prices = request.prices.model_dump(mode="json", by_alias=True)
@@ -18,7 +16,7 @@ def version_of(request: wire.AiModelVersionRequest) -> AiModelVersion:
     return AiModelVersion(
         provider=request.provider,
         model_name=request.model_name,
-        context_window=request.context_window or _DEFAULT_WINDOW,
+        context_window=request.context_window,
         largest_response=request.largest_response,
         base_url=request.base_url,
         api_key_variable=request.api_key_variable,

@@ -8,12 +8,13 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
 from folkmoot.domain.audit import AuditCursor
 from folkmoot.domain.inbox import InboxCursor
+from folkmoot.domain.usage import CallCursor, UsageGroup
 from folkmoot.domain.webhooks import MessageCursor
 from folkmoot.kernel.errors import BadInput, Fault
 from folkmoot.services.runs import RunCursor
@@ -51,6 +52,25 @@ def message_cursor(cursor: MessageCursor) -> str:
 
 def read_message_cursor(text: str | None) -> MessageCursor | None:
     return _read(text, lambda parts: MessageCursor(_moment(parts[0]), UUID(parts[1])))
+
+
+def usage_cursor(group: UsageGroup) -> str:
+    ids = (group.namespace_id, group.interaction_id, group.root_id, group.run_id)
+    words = (group.agent, group.provider, group.model, group.credential)
+    return _written([group.day.isoformat() if group.day else None, *(str(id_) if id_ else None for id_ in ids), *words])
+
+
+def read_usage_cursor(text: str | None) -> UsageGroup | None:
+    """The group after which a page begins, without its names."""
+    return _read(text, _group)
+
+
+def call_cursor(cursor: CallCursor) -> str:
+    return _written([cursor.started_at.isoformat(), str(cursor.model_call_id)])
+
+
+def read_call_cursor(text: str | None) -> CallCursor | None:
+    return _read(text, lambda parts: CallCursor(_moment(parts[0]), UUID(parts[1])))
 
 
 def feed_cursor(moment: datetime) -> str:
@@ -107,6 +127,14 @@ def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(value)
     return value
+
+
+def _group(parts: list[Any]) -> UsageGroup:
+    day, *rest = parts
+    namespace, interaction, root, run = (UUID(part) if part is not None else None for part in rest[:4])
+    agent, provider, model, credential = (_text(part) if part is not None else None for part in rest[4:])
+    moment = date.fromisoformat(day) if day is not None else None
+    return UsageGroup(moment, namespace, interaction, root, run, agent, provider, model, credential)
 
 
 def _number(value: Any) -> int:

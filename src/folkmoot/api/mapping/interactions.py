@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from folkmoot.api.mapping import bindings, contexts, looms
+from folkmoot.api.mapping.budgets import budget, budget_of
 from folkmoot.api.mapping.references import reference, refuse, shown
 from folkmoot.api.mapping.resources import definition_fields, kept, version_fields
 from folkmoot.domain.definitions import (
@@ -26,7 +27,6 @@ from folkmoot.wire import definitions as wire
 _LATER = (
     "loom",
     "swarm",
-    "credential_stack",
 )
 _LATER_OF_BINDING = ("loom_id", "web_access")
 # Same name, same meaning, same type on both sides.
@@ -43,6 +43,7 @@ _SAME = (
     "duration_auto_termination",
     "duration_human_timeout",
     "maximum_rounds",
+    "credential_stack",
 )
 
 
@@ -71,6 +72,7 @@ def version_of(request: wire.RoundRobinInteractionVersionRequest) -> RoundRobinV
         context_settings=contexts.settings_of(request.context_settings),
         compaction_model=_compaction_model(request.context_settings, faults),
         later=kept(request, _LATER),
+        budget=budget_of(request.budget),
     )
     for index, link in enumerate(request.swarm.interactions if request.swarm is not None else ()):
         reference(link, f"/swarm/interactions/{index}", faults)
@@ -104,9 +106,9 @@ def version(stored: StoredVersion) -> wire.RoundRobinInteractionVersion:
         context_settings=contexts.shown(body.context_settings, body.compaction_model),
         loom=looms.shown(later.get("loom")),
         swarm=_swarm(later.get("swarm")),
-        credential_stack=later.get("credentialStack"),
         solution_rule=wire.DecisionRule(body.solution_rule),
         vote_rule=wire.DecisionRule(body.vote_rule),
+        budget=budget(body.budget),
     )
 
 

@@ -11,8 +11,10 @@ from typing import Any
 from uuid import UUID
 
 from folkmoot.api.mapping import overrides
+from folkmoot.api.mapping.credentials import credential_failures, run_keys
 from folkmoot.api.mapping.items import context
 from folkmoot.api.mapping.pending import LISTED_CHARACTERS, deferred_tool_calls, pending_approval
+from folkmoot.api.mapping.usage import counts
 from folkmoot.domain.definitions import ResolvedInteraction
 from folkmoot.domain.items import Floor, StoredItem
 from folkmoot.domain.pending import PendingKind
@@ -22,14 +24,6 @@ from folkmoot.services.runs import RunDetails, RunView, WholeRun
 from folkmoot.store.conversations import ModelCallRecord
 from folkmoot.wire import runs as wire
 from folkmoot.wire.formats import NameValuePair, VersionReference
-
-_KINDS = (
-    ("Input", "input"),
-    ("CachedInput", "cached_input"),
-    ("CacheWrite", "cache_write"),
-    ("Output", "output"),
-    ("Reasoning", "reasoning"),
-)
 
 
 def status_of(run: Run) -> wire.InteractionProcessStatus:
@@ -41,7 +35,7 @@ def process(whole: WholeRun) -> wire.InteractionProcess:
 
 
 def process_with_details(details: RunDetails) -> wire.InteractionProcessWithDetails:
-    """With the names that a page about the run shows. No price is computed yet, and so `cost` is null."""
+    """With the names that a page about the run shows. `cost` is null where a part of it is not known."""
     tree = details.tree
     return wire.InteractionProcessWithDetails(
         **_whole_fields(details.whole),
@@ -49,7 +43,7 @@ def process_with_details(details: RunDetails) -> wire.InteractionProcessWithDeta
         namespace_name=details.whole.resolved.namespace,
         user_created_by_name=details.user_name,
         automation_name=None,
-        cost=None,
+        cost=details.total.whole_cost,
         tree_counts=wire.ProcessTreeCounts(total=tree.total, active=tree.active, ended=tree.total - tree.active),
         gated_tools=_gated(details.whole.resolved),
     )
@@ -57,7 +51,9 @@ def process_with_details(details: RunDetails) -> wire.InteractionProcessWithDeta
 
 def row(view: RunView) -> wire.InteractionProcess:
     """A row of a list: its conversation and usage are empty (B63)."""
-    return wire.InteractionProcess(**_fields(view, limit=LISTED_CHARACTERS), context=context(()), token_usage=())
+    return wire.InteractionProcess(
+        **_fields(view, limit=LISTED_CHARACTERS), context=context(()), token_usage=(), credential_failures=()
+    )
 
 
 def execution_time(view: RunView) -> timedelta:
@@ -80,7 +76,9 @@ def token_usage(
         open_turns = frozenset({_turn(calls[-1])}) if calls else frozenset()
     groups: dict[tuple[Any, ...], list[ModelCallRecord]] = {}
     for call in calls:
-        key = (_turn(call), call.participant, call.provider, call.model, call.credential, call.service_tier)
+        key = (
+            _turn(call), call.participant, call.provider, call.model, call.credential, call.is_own_license, call.service_tier,
+        )  # fmt: skip
         groups.setdefault(key, []).append(call)
     return tuple(_usage(group, agents or {}, open_turns) for group in groups.values())
 
@@ -103,10 +101,6 @@ def _usage(
     group: Sequence[ModelCallRecord], agents: Mapping[str, UUID], open_turns: frozenset[UUID]
 ) -> wire.InteractionProcessTokenUsage:
     first = group[0]
-    counted = [call.usage for call in group if call.usage is not None]
-    usages = tuple(
-        wire.TokenUsageCount(type=kind, count=sum(getattr(usage, name) for usage in counted)) for kind, name in _KINDS
-    )
     return wire.InteractionProcessTokenUsage(
         turn_id=_turn(first),
         date=first.started_at,
@@ -114,10 +108,10 @@ def _usage(
         model=first.model,
         agent_name=first.participant,
         agent_id=agents.get(first.participant),
-        usages=usages,
+        usages=counts(*(call.usage for call in group if call.usage is not None)),
         finished=_turn(first) not in open_turns and all(call.ended_at is not None for call in group),
         credential_id=first.credential,
-        is_own_license=False,
+        is_own_license=first.is_own_license,
         tier=first.service_tier,
     )
 
@@ -131,6 +125,7 @@ def _whole_fields(whole: WholeRun) -> dict[str, Any]:
     return {
         **_fields(whole.view),
         "context": context(whole.items),
+        "credential_failures": credential_failures(whole.credential_failures),
         "token_usage": token_usage(
             whole.calls, agents=_agents(whole.resolved), open_turns=turns_under_way(whole.items, is_ended=is_ended)
         ),
@@ -198,6 +193,7 @@ def _fields(view: RunView, *, limit: int | None = None) -> dict[str, Any]:
         if run.before_timeout_status
         else None,
         **_approval(view, limit=limit),
+        **run_keys(view.keys),
         **_OF_LATER_PARTS,
     }
 
@@ -218,9 +214,7 @@ _OF_LATER_PARTS: dict[str, Any] = {
             "web_access_overrides",
             "managed_dispatch",
             "swarm",
-            "allow_platform_fallback",
-            "credential_stack",
         )
     ),
-    **dict.fromkeys(("looms", "loom_gifts", "routing_decisions", "credentials", "credential_failures"), ()),
+    **dict.fromkeys(("looms", "loom_gifts", "routing_decisions"), ()),
 }

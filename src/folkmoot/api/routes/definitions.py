@@ -1,4 +1,4 @@
-"""Agents, AI models, interactions and connectors: by name below their namespace, by id at the top. Each kind has the same routes.
+"""Agents, AI models, interactions, connectors and credential stacks: by name below their namespace, by id at the top. Each kind has the same routes.
 
 Annotations are evaluated when a route is made, for the bodies' types differ by kind; so no `from __future__ import annotations`.
 """
@@ -13,7 +13,7 @@ from fastapi import APIRouter, Depends, Response
 from folkmoot.api.bodies import KeyedRoute
 from folkmoot.api.document import shown_as
 from folkmoot.api.doors import Caller, Doors, Doorway, Reader, may
-from folkmoot.api.mapping import agents, ai_models, connectors, interactions
+from folkmoot.api.mapping import agents, ai_models, connectors, credential_stacks, interactions
 from folkmoot.api.mapping.cursors import name_cursor, number_cursor, read_name_cursor, read_number_cursor
 from folkmoot.api.mapping.references import version_at
 from folkmoot.api.paging import DEFAULT_LIMIT, Limit, cut
@@ -218,6 +218,13 @@ KINDS = (
         wire.OpenApiConnectorVersionRequest, wire.OpenApiConnector, wire.OpenApiConnectorPage, wire.OpenApiConnectorVersionPage,
         looking_at_server(connectors.open_api_version_of), connectors.open_api_connector, connectors.open_api_version,
         {"document": _DOCUMENT, "baseUrl": "https://api.example.com"}, Right.MANAGE_CONNECTORS,
+    ),
+    Kind(
+        DefinitionKind.CREDENTIAL_STACK, "credential-stacks", "credential_stack", wire.CredentialStackRequest,
+        wire.CredentialStackVersionRequest, wire.CredentialStack, wire.CredentialStackPage, wire.CredentialStackVersionPage,
+        writing_down(credential_stacks.version_of), credential_stacks.stack, credential_stacks.version,
+        # Who says where a key is sent must be one who may have the key.
+        {"entries": [{"name": "spare", "provider": "openai-compatible", "baseUrl": "http://127.0.0.1:11434/v1"}]}, Right.MANAGE_SECRETS,
     ),
 )  # fmt: skip
 

@@ -37,7 +37,7 @@ from folkmoot.wire.runs import (
 )
 
 router = APIRouter(tags=["runs"], route_class=KeyedRoute)
-_START = responses(400, 401, 404, 409, 413, 415, 422, 503)
+_START = responses(400, 401, 404, 409, 413, 415, 422, 429, 503)
 Start = Annotated[
     StartRequest,
     shown_as({"inputs": [{"name": "question", "value": "Should we write tests first?"}], "tags": ["demo"]}),

@@ -12,7 +12,7 @@ where tenant_id = :tenant_id and run_id = :run_id and kind = 'toolResult' and bo
 -- What the engine and the adapters must know beside the items: calls under way, or failed and not answered since, and what a replay
 -- needs of the others.
 select model_call_id, step_key, ended_at, error_class, error_message, extract(epoch from not_before)::float8 as not_before, provider, model, replay,
-    guessed_tokens, estimated_tokens
+    guessed_tokens, estimated_tokens, participant, purpose
 from model_call
 where tenant_id = :tenant_id and run_id = :run_id and voided_at is null
     and (ended_at is null or replay is not null or error_class is not null and step_key not in (
@@ -56,5 +56,7 @@ select tenant_id, run_id, last_sequence, folkmoot_now(), :item_id, 'humanMessage
 returning *;
 
 -- name: usage_of_run
-select model_call_id, turn_id, started_at, ended_at, participant, provider, model, credential, usage, service_tier, error_class, voided_at
-from model_call where tenant_id = :tenant_id and run_id = :run_id and voided_at is null order by started_at, model_call_id;
+select model_call_id, turn_id, started_at, ended_at, participant, provider, model, credential, is_own_license, usage, service_tier, error_class
+from model_call
+where tenant_id = :tenant_id and run_id = :run_id and voided_at is null and (error_class is null or error_class <> all(:not_made::text[]))
+order by started_at, model_call_id;

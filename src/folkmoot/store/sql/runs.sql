@@ -119,6 +119,8 @@ order by created_at desc, run_id desc limit :limit::bigint;
 -- name: views
 -- Runs with what their resolved definitions tell of them, and what they wait for, the newest first.
 select p.*, w.pinged_at as worker_pinged_at, folkmoot_now() as now, r.body -> 'inputs' as inputs, r.body -> 'disabled_tools' as disabled_tools,
+    case when r.body ? 'credentials' then jsonb_build_object('credential_stack', r.body -> 'credential_stack',
+        'credentials', r.body -> 'credentials', 'allow_platform_fallback', r.body -> 'allow_platform_fallback') end as keys,
     r.body -> 'duration_warning_to_ai' as duration_warning_to_ai, r.body -> 'ai_model_overrides' as ai_model_overrides,
     x.pending_id as x_pending_id, x.kind as x_kind, x.asked_at as x_asked_at, x.expires_at as x_expires_at, x.card as x_card,
     x.binding_hash as x_binding_hash, x.outcome as x_outcome, x.answer as x_answer, x.answered_at as x_answered_at,

@@ -1,6 +1,6 @@
 -- name: insert_tenant$
--- Of several at once, one inserts; the others wait for its commit and insert nothing.
-insert into tenant (tenant_id, name, created_at) values (:tenant_id, :name, folkmoot_now()) on conflict (name) do nothing returning tenant_id;
+-- Of several at once, one inserts; the others wait for its commit and insert nothing. It is the operator's own, and may use their keys.
+insert into tenant (tenant_id, name, created_at, allow_platform_fallback) values (:tenant_id, :name, folkmoot_now(), true) on conflict (name) do nothing returning tenant_id;
 
 -- name: insert_user!
 insert into app_user (tenant_id, user_id, name, role, created_by, created_at, updated_at)
@@ -69,6 +69,12 @@ select tenant_id, namespace_id, name, created_at from namespace where tenant_id 
 
 -- name: namespaces
 select tenant_id, namespace_id, name, created_at from namespace where tenant_id = :tenant_id and name > :after order by name limit :limit;
+
+-- name: allows_platform_fallback$
+select allow_platform_fallback from tenant where tenant_id = :tenant_id;
+
+-- name: set_platform_fallback!
+update tenant set allow_platform_fallback = :is_allowed where tenant_id = :tenant_id;
 
 -- name: now$
 select folkmoot_now();

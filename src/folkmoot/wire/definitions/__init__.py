@@ -40,6 +40,7 @@ from folkmoot.wire.definitions.bindings import (
     WebAccess,
     WebAccessRequest,
 )
+from folkmoot.wire.definitions.budgets import InteractionBudget, InteractionBudgetRequest
 from folkmoot.wire.definitions.connectors import (
     ConnectorChanges,
     ConnectorHeader,
@@ -67,6 +68,18 @@ from folkmoot.wire.definitions.connectors import (
     ParticipantTools,
 )
 from folkmoot.wire.definitions.contexts import InteractionContextSettings, InteractionContextSettingsRequest
+from folkmoot.wire.definitions.credential_stacks import (
+    CredentialStack,
+    CredentialStackEntry,
+    CredentialStackEntryRequest,
+    CredentialStackPage,
+    CredentialStackRequest,
+    CredentialStackRule,
+    CredentialStackRuleRequest,
+    CredentialStackVersion,
+    CredentialStackVersionPage,
+    CredentialStackVersionRequest,
+)
 from folkmoot.wire.definitions.inputs import (
     ConnectorAuthenticationSecretInput,
     ConnectorAuthenticationSecretInputRequest,
@@ -121,6 +134,16 @@ __all__ = [
     "ConnectorChanges",
     "ConnectorHeader",
     "ConnectorHeaderRequest",
+    "CredentialStack",
+    "CredentialStackEntry",
+    "CredentialStackEntryRequest",
+    "CredentialStackPage",
+    "CredentialStackRequest",
+    "CredentialStackRule",
+    "CredentialStackRuleRequest",
+    "CredentialStackVersion",
+    "CredentialStackVersionPage",
+    "CredentialStackVersionRequest",
     "CustomAiModel",
     "DecisionRule",
     "DefinitionResource",
@@ -133,6 +156,8 @@ __all__ = [
     "Interaction",
     "InteractionAgentBinding",
     "InteractionAgentBindingRequest",
+    "InteractionBudget",
+    "InteractionBudgetRequest",
     "InteractionContextSettings",
     "InteractionContextSettingsRequest",
     "InteractionPage",

@@ -16,6 +16,7 @@ from folkmoot.wire.definitions.bindings import (
     OpenApiExternalOperationBinding,
     OpenApiExternalOperationBindingRequest,
 )
+from folkmoot.wire.definitions.budgets import InteractionBudget, InteractionBudgetRequest
 from folkmoot.wire.definitions.contexts import InteractionContextSettings, InteractionContextSettingsRequest
 from folkmoot.wire.definitions.inputs import (
     ConnectorAuthenticationSecretInput,
@@ -25,6 +26,7 @@ from folkmoot.wire.definitions.inputs import (
     PromptInput,
     PromptInputRequest,
 )
+from folkmoot.wire.definitions.links import LinkText
 from folkmoot.wire.definitions.looms import LoomConfiguration, LoomConfigurationRequest
 from folkmoot.wire.definitions.resources import DefinitionResource, DefinitionVersion
 from folkmoot.wire.formats import (
@@ -84,7 +86,7 @@ class InteractionSwarmSettings(ResponseShape):
 
 
 class RoundRobinInteractionVersion(DefinitionVersion):
-    """One version of a round-robin interaction; the last four fields are ours."""
+    """One version of a round-robin interaction; the last five fields are ours."""
 
     agents: tuple[InteractionAgentBinding, ...]
     is_no_action_allowed: bool
@@ -112,6 +114,7 @@ class RoundRobinInteractionVersion(DefinitionVersion):
     maximum_rounds: int | None
     solution_rule: DecisionRule
     vote_rule: DecisionRule
+    budget: InteractionBudget | None
 
 
 class Interaction(DefinitionResource):
@@ -171,11 +174,12 @@ class RoundRobinInteractionVersionRequest(RequestShape):
     context_settings: InteractionContextSettingsRequest = InteractionContextSettingsRequest()
     loom: LoomConfigurationRequest | None = None
     swarm: InteractionSwarmSettingsRequest | None = None
-    credential_stack: Name | None = None
+    credential_stack: LinkText | None = None
     duration_human_timeout: Timespan | None = None
     maximum_rounds: Positive | None = None
     solution_rule: DecisionRule = DecisionRule.MAJORITY
     vote_rule: DecisionRule = DecisionRule.MAJORITY
+    budget: InteractionBudgetRequest | None = None
 
 
 class InteractionRequest(RequestShape):

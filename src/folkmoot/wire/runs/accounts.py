@@ -5,6 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from folkmoot.wire.definitions.links import LinkText
 from folkmoot.wire.formats import Datetime, Flag, Name, RequestShape, ResponseShape, Text, Uuid, Whole
 
 TokenKind = Literal["Input", "CachedInput", "CacheWrite", "Output", "Reasoning"]
@@ -100,6 +101,6 @@ class InteractionProcessCredentialRequest(RequestShape):
     provider: Name
     base_url: Text | None = None
     model_name_overrides: dict[Text, Text] = Field(default_factory=dict)
-    credential_id: Name | None = None
+    credential_id: LinkText | None = None
     is_own_license: Flag = False
     priority: Whole = 0

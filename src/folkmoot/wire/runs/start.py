@@ -4,6 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from folkmoot.wire.definitions import InteractionBudgetRequest
+from folkmoot.wire.definitions.links import LinkText
 from folkmoot.wire.formats import Count, Flag, Name, NameValuePairRequest, RequestShape, Text, Timespan, Uuid, Whole
 from folkmoot.wire.runs.accounts import InteractionProcessCredentialRequest
 from folkmoot.wire.runs.overrides import (
@@ -21,7 +23,10 @@ class RetentionLeaseRequest(RequestShape):
 
 
 class StartRequest(RequestShape):
-    """Starts a run. `version` 0 or null: the latest enabled one; `responseJsonSchema` replaces the definition's."""
+    """Starts a run. `version` 0 or null: the latest enabled one; `responseJsonSchema` replaces the definition's.
+
+    `budget` can only lower the definition's.
+    """
 
     version: Count | None = None
     inputs: tuple[NameValuePairRequest, ...] = ()
@@ -36,13 +41,14 @@ class StartRequest(RequestShape):
     duration_warning_to_ai: Timespan | None = None
     duration_human_timeout: Timespan | None = None
     credentials: tuple[InteractionProcessCredentialRequest, ...] = ()
-    credential_stack: Name | None = None
+    credential_stack: LinkText | None = None
     allow_platform_fallback: Flag | None = None
     lane: Name | None = None
     priority: Whole = 0
     parent_process_id: Uuid | None = None
     retention_lease: RetentionLeaseRequest | None = None
     tags: tuple[Name, ...] = ()
+    budget: InteractionBudgetRequest | None = None
 
 
 class MessageRequest(RequestShape):

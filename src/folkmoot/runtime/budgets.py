@@ -1,0 +1,123 @@
+"""Reserves the most that a call can use before it is sent: of its run's budget, and of its tenant's of the day.
+
+Where neither has one nothing is asked of the database. A call for which only what is set aside for others leaves no room waits for
+them; one that could use more than is left at all is not made, and its run fails. Deliberately absent: the count (`store.budgets`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import islice
+from uuid import UUID
+
+from folkmoot.domain.budgets import Amounts, Budget, Room, Spent, refusal, reply_bound, room
+from folkmoot.domain.costs import most_it_can_cost
+from folkmoot.domain.json_text import canonical
+from folkmoot.domain.model_calls import FailureClass, ModelFailure, ModelRequest
+from folkmoot.engine import estimates
+from folkmoot.kernel.errors import LeaseLost
+from folkmoot.runtime.workshop import Workshop
+from folkmoot.store import budgets
+from folkmoot.store.budgets import CallAtHand
+from folkmoot.store.database import Writer
+
+FIRST_WAIT_SECONDS = 0.05
+LONGEST_WAIT_SECONDS = 2.0
+_MARGIN = 1.25  # an estimate of a prompt is no bound of it
+_OF_RUN = "Start a run with a higher budget, or raise the interaction's."
+_OF_TENANT = "Let an owner or admin raise it (`folkmoot budget set`), or start a run after midnight, UTC."
+_UNPRICED = (
+    "The {whose} limits money, and no price of model '{model}' is known, so that a call cannot be held to it. Give the model prices, "
+    "or take the money out of the budget."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A budget that a call must be held to."""
+
+    whose: str
+    budget: Budget
+    spent: Spent
+    advice: str
+
+
+async def reserved(
+    workshop: Workshop, tenant_id: UUID, run_id: UUID, request: ModelRequest, *, model_call_id: UUID, budget: Budget | None
+) -> ModelRequest | ModelFailure:  # fmt: skip
+    """The request, its reply bounded where a budget holds and room was found; else why it is not made. `budget`: the run's."""
+    has_day = await workshop.tenant_budgets.has_any(workshop.database, tenant_id)
+    if budget is None and not has_day:
+        return request
+    bounded = replace(request, sampling=replace(request.sampling, max_tokens=_reply_tokens(request)))
+    wait_seconds = FIRST_WAIT_SECONDS
+    while True:
+        async with workshop.database.writer() as writer:
+            call = await budgets.call_at_hand(writer, tenant_id, run_id=run_id, model_call_id=model_call_id)
+            held = await _held(writer, tenant_id, call, budget=budget, has_day=has_day)
+            found = _room(workshop, bounded, call, held)
+            if isinstance(found, Amounts):
+                await budgets.reserve(writer, tenant_id, run_id=run_id, model_call_id=model_call_id, amounts=found)
+                return bounded
+        if found is not None:
+            return found
+        await asyncio.sleep(wait_seconds)
+        wait_seconds = min(wait_seconds * 2, LONGEST_WAIT_SECONDS)
+        if not workshop.may_act():
+            raise LeaseLost("The worker's lease was not renewed in time; no model is called under it.")
+
+
+async def _held(
+    writer: Writer, tenant_id: UUID, call: CallAtHand, *, budget: Budget | None, has_day: bool
+) -> list[_Held]:
+    """The budgets that hold, each locked before it is looked at: the tree's, then the tenant's."""
+    held = []
+    if budget is not None:
+        await budgets.lock(writer, call.root)
+        spent = await budgets.tree(writer, tenant_id, root=call.root)
+        held.append(_Held("run's budget", budget, spent, _OF_RUN))
+    if has_day:
+        await budgets.lock(writer, tenant_id)
+        day = await budgets.day(writer, tenant_id)
+        if day.budget.is_limit:
+            held.append(_Held("tenant's budget of the day", day.budget, day.spent, _OF_TENANT))
+    return held
+
+
+def _room(
+    workshop: Workshop, request: ModelRequest, call: CallAtHand, held: list[_Held]
+) -> Amounts | ModelFailure | None:
+    """What to set aside; a failure where a budget has no room; null where it will have once others are done."""
+    prompt = math.ceil(_MARGIN * max(call.estimated_tokens or 0, _prompt_tokens(request)))
+    reply = _reply_tokens(request)
+    prices = workshop.prices_of(request.model, call.now, prompt_tokens=prompt)
+    money = most_it_can_cost(prompt, reply, prices)
+    wanted = Amounts(prompt + reply, money or Decimal(0))
+    must_wait = False
+    for each in held:
+        if each.budget.money is not None and money is None:
+            words = _UNPRICED.format(whose=each.whose, model=request.model.model_name)
+            return ModelFailure(FailureClass.BUDGET_SPENT, words)
+        match room(each.budget, each.spent, wanted):
+            case Room.NONE:
+                words = refusal(each.whose, each.budget, each.spent, wanted, advice=each.advice)
+                return ModelFailure(FailureClass.BUDGET_SPENT, words)
+            case Room.LATER:
+                must_wait = True
+            case Room.NOW:
+                pass
+    return None if must_wait else wanted
+
+
+def _reply_tokens(request: ModelRequest) -> int:
+    return reply_bound(request.sampling.max_tokens, request.model.largest_response)
+
+
+def _prompt_tokens(request: ModelRequest) -> int:
+    """A guess, with the tools that are offered."""
+    told = sum(map(estimates.entry_tokens, islice(request.view, request.view_length)))
+    offered = "".join(f"{tool.name}{tool.description}{canonical(tool.parameters)}" for tool in request.offered)
+    return told + estimates.tokens_of(offered) + estimates.tokens_of(request.instruction or "")

@@ -1,0 +1,78 @@
+"""Budgets: what a tenant may use in a day, and what is set aside for a call before it is sent.
+
+What was used is counted from the model calls themselves, each with what was set aside for it: after a crash there is no other count
+to be put right. Whoever reserves holds the budget's lock from looking to the end of the transaction. Deliberately absent: prices,
+and what becomes of a call that finds no room (`runtime.budgets`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from folkmoot.domain.budgets import Amounts, Budget, DayBudget, Spent
+from folkmoot.domain.model_calls import FailureClass
+from folkmoot.store.database import Reader, Writer, queries
+
+_sql: Any = queries("budgets")
+
+
+async def tenants(reader: Reader) -> frozenset[UUID]:
+    """Those that have a budget of the day."""
+    return frozenset([row["tenant_id"] async for row in _sql.tenants(reader.connection)])
+
+
+async def save(writer: Writer, tenant_id: UUID, *, budget: Budget) -> None:
+    await _sql.save(writer.connection, tenant_id=tenant_id, tokens=budget.tokens, money=budget.money)
+
+
+async def limits(reader: Reader, tenant_id: UUID) -> Budget | None:
+    """A tenant's budget of the day; null where nothing is limited."""
+    row = await _sql.limits(reader.connection, tenant_id=tenant_id)
+    return Budget(row["tokens_per_day"], row["money_per_day"]) if row is not None else None
+
+
+async def day(reader: Reader, tenant_id: UUID) -> DayBudget:
+    """A tenant's budget, which may limit nothing, with what today's calls have used."""
+    row = await _sql.day(reader.connection, tenant_id=tenant_id, lost=FailureClass.LOST)
+    return DayBudget(Budget(row["tokens_per_day"], row["money_per_day"]), _spent(row), row["now"], row["ends_at"])
+
+
+async def tree(reader: Reader, tenant_id: UUID, *, root: UUID) -> Spent:
+    """What the calls of a run's tree have used."""
+    return _spent(await _sql.tree(reader.connection, tenant_id=tenant_id, root=root, lost=FailureClass.LOST))
+
+
+@dataclass(frozen=True, slots=True)
+class CallAtHand:
+    """`estimated_tokens`: what its prompt was taken to hold; null: nobody has measured it."""
+
+    estimated_tokens: int | None
+    root: UUID
+    now: datetime
+
+
+async def call_at_hand(reader: Reader, tenant_id: UUID, *, run_id: UUID, model_call_id: UUID) -> CallAtHand:
+    row = await _sql.call(reader.connection, tenant_id=tenant_id, run_id=run_id, model_call_id=model_call_id)
+    return CallAtHand(row["estimated_tokens"], row["tree_root_id"], row["now"])
+
+
+async def lock(writer: Writer, subject: UUID) -> None:
+    """Until the transaction ends nobody else reserves of this tenant's or this tree's budget. Lock trees before tenants."""
+    await _sql.lock(writer.connection, subject=str(subject))
+
+
+async def reserve(writer: Writer, tenant_id: UUID, *, run_id: UUID, model_call_id: UUID, amounts: Amounts) -> None:
+    """Set aside what a call can use at most; what it has used takes its place when it ends."""
+    await _sql.reserve(
+        writer.connection, tenant_id=tenant_id, run_id=run_id, model_call_id=model_call_id, tokens=amounts.tokens,
+        money=amounts.money,
+    )  # fmt: skip
+
+
+def _spent(row: Any) -> Spent:
+    return Spent(
+        Amounts(int(row["used_tokens"]), row["used_money"]), Amounts(int(row["reserved_tokens"]), row["reserved_money"])
+    )
