@@ -157,7 +157,8 @@ async def test_worker_that_takes_over_sends_what_the_first_one_would_have_sent(
     async with crews.crew(database, new_id, functions={"look": lambda text: f"seen {text}"}) as crew:
         await until(lambda: panels.has_ended(database, started))
     last = (await panels.items_of(database, started))[-1].sequence
-    again = Transcript(Claim(started.tenant_id, started.run_id, 1, new_id()), last)
+    claim = Claim(started.tenant_id, started.run_id, 1, new_id())
+    again = Transcript(claim, last, cost_of=lambda _model, _usage, _tier: None)
     async with database.reader() as reader:
         await again.load(reader)
     for name in ("Ann", "Ben"):
