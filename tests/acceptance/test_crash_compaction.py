@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import checker
 import crews
@@ -25,18 +26,18 @@ from folkmoot.domain import items
 from folkmoot.domain.contexts import ContextMode, ContextSettings, TrimmingMode
 from folkmoot.domain.definitions import ResolvedInteraction
 from folkmoot.domain.items import StoredItem
-from folkmoot.domain.model_calls import OwnCall, Purpose
-from folkmoot.engine.seating import Seating
+from folkmoot.domain.model_calls import Purpose
+from folkmoot.domain.runs import Claim
 from folkmoot.engine.view import View
-from folkmoot.engine.views import Views
 from folkmoot.kernel import fault_points
 from folkmoot.kernel.ids import NewId
+from folkmoot.runtime.transcript import Transcript
 from folkmoot.store.database import Database
 
 WINDOW = 1400
 LONG = "The harbour road costs less than the bridge, as the town has found out. " * 9
 SUMMARY = "The harbour road costs less."
-SCRIPT = {
+SCRIPT: dict[str, Any] = {
     "rules": [
         {"when": {"purpose": "compaction"}, "reply": {"text": SUMMARY}},
         {
@@ -69,10 +70,10 @@ async def crew(database: Database, tmp_path: Path) -> AsyncIterator[Hands]:
         yield made
 
 
-def panel(new_id: NewId) -> ResolvedInteraction:
+def panel(new_id: NewId, script: dict[str, Any] = SCRIPT) -> ResolvedInteraction:
     tools = find_functions((SHOP,))
     made = panels.interaction(
-        new_id, SCRIPT, names=("Ann", "Ben"), tools={"Ann": (tools.offered("look"),)}, maximum_rounds=7, context=CONTEXT
+        new_id, script, names=("Ann", "Ben"), tools={"Ann": (tools.offered("look"),)}, maximum_rounds=7, context=CONTEXT
     )
     seats = tuple(replace(seat, model=replace(seat.model, context_window=WINDOW)) for seat in made.participants)
     return replace(made, participants=seats)
@@ -141,22 +142,32 @@ async def test_crash_each_time_around_all_compactions(crew: Hands, new_id: NewId
         assert lines(await panels.items_of(crew.database, started)) == wanted.lines
 
 
+@pytest.mark.parametrize(
+    "context",
+    [CONTEXT, replace(CONTEXT, trimming=TrimmingMode.ON_PRESSURE, target_utilization=40, low_water_utilization=30)],
+    ids=lambda context: context.trimming.value,
+)
 async def test_worker_that_takes_over_sends_what_the_first_one_would_have_sent(
-    database: Database, new_id: NewId
+    database: Database, new_id: NewId, context: ContextSettings
 ) -> None:
     """F08: views are folded from the items, summaries among them; what was trimmed is told by the calls' records."""
-    started = await panels.start(database, new_id, panel(new_id))
+    looks = [{**SCRIPT["rules"][1], "when": {"participant": "Ann", "call": n}} for n in range(1, 12, 2)]
+    script = {"rules": [SCRIPT["rules"][0], *looks, SCRIPT["rules"][2]]}
+    started = await panels.start(database, new_id, replace(panel(new_id, script), context=context))
     async with crews.crew(database, new_id, functions={"look": lambda text: f"seen {text}"}) as crew:
         await until(lambda: panels.has_ended(database, started))
-    resolved = panel(new_id)
-    seating = Seating(resolved)
-    views = Views(seating.names, gated=seating.gated)
-    for stored in await panels.items_of(database, started):
-        views.add(stored.item)
-    newest = next(r for r in reversed(crew.model.requests) if r.participant == "Ann" and r.purpose is Purpose.TURN)
-    shared = [entry for entry in newest.view if not isinstance(entry, OwnCall)]
-    rest = iter(views.of["Ann"].entries)
-    assert all(entry in rest for entry in shared), "what was sent is what any worker reads again, in its order"
+    last = (await panels.items_of(database, started))[-1].sequence
+    claim = Claim(started.tenant_id, started.run_id, 1, new_id())
+    again = Transcript(claim, last, cost_of=lambda _model, _usage, _tier: None)
+    async with database.reader() as reader:
+        await again.load(reader)
+    for name in ("Ann", "Ben"):
+        newest = next(
+            r for r in reversed(crew.model.requests) if r.participant == name and r.purpose is not Purpose.COMPACTION
+        )
+        assert again.views.of[name].entries[: newest.view_length] == list(newest.view[: newest.view_length])
+        assert again.views.of[name].covered_upto
+    assert any("left out here" in str(entry) for entry in again.views.of["Ann"].entries), "something is trimmed"
 
 
 async def test_control_a_view_that_lost_something_is_noticed(

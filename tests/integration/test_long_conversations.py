@@ -28,6 +28,7 @@ from folkmoot.domain.model_calls import Model, ModelChoice, Sampling
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.ids import NewId
 from folkmoot.llm.registry import Models
+from folkmoot.store import conversations
 from folkmoot.store.database import Database
 
 NAMES = ("Ann", "Ben", "Cid")
@@ -245,6 +246,9 @@ async def test_window_smaller_than_was_said_is_found_out(
         row = await panels.row_of(database, started)
         assert (row["status"], row["failure_details"]) == ("Completed", None)
         assert 1 <= seen.too_long <= 6
+        async with database.reader() as reader:
+            noted = await conversations.noted_model_calls(reader, started.tenant_id, run_id=started.run_id)
+        assert noted.unsettled == (), "what was answered in the end is no failure to whoever takes over"
 
 
 async def test_run_that_cannot_fit_fails_and_says_what_to_do(

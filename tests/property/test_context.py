@@ -21,6 +21,7 @@ from models_at_hand import HTTP_PROVIDERS, Subject, subject_of
 from folkmoot.domain import items
 from folkmoot.domain.calls import CallResult
 from folkmoot.domain.contexts import CompactionType, ContextMode, ContextSettings, TrimmingMode, TrimmingStyle
+from folkmoot.domain.definitions import ResolvedInteraction
 from folkmoot.domain.model_calls import (
     Entry,
     FailureClass,
@@ -46,11 +47,21 @@ SUMMARISED = "What was said up to here, in short:"
 
 texts = st.builds(lambda word, times: word * times, st.sampled_from(WORDS), st.sampled_from([1, 40, 80, 120]))
 moves = st.tuples(
-    st.sampled_from(["say", "say", "look", "look", "two looks", "write", "pay", "vote", "pass", "ask", "nothing"]),
+    st.sampled_from(
+        ["say", "say", "look", "look", "two looks", "look and vote", "write", "pay", "vote", "pass", "ask", "nothing"]
+    ),
     texts,
 )
 summaries = st.sampled_from(
-    ["They agree on the road.", "Short. " * 12, "Ann looked. " * 3, "", "much too long " * 3000, None]
+    [
+        "They agree on the road.",
+        "Short. " * 12,
+        "Longer than wanted.\n" * 30,
+        "Ann looked. " * 3,
+        "",
+        "much too long " * 3000,
+        None,
+    ]
 )
 cuts = st.builds(
     ContextSettings,
@@ -69,7 +80,11 @@ cuts = st.builds(
 
 
 class Watched(Conversation):
-    """Beside each view one that is never cut."""
+    """Beside each view one that is never cut. `stayed`: what of it a summary left alone, since it was not seen yet."""
+
+    def __init__(self, definition: ResolvedInteraction) -> None:
+        self.stayed: dict[str, set[int]] = {}
+        super().__init__(definition)
 
     @property
     def whole(self) -> Views:
@@ -80,6 +95,14 @@ class Watched(Conversation):
             else:
                 made.add(item)
         return made
+
+    def note_covered(self, name: str) -> None:
+        """A summary has come: of the newest reply, all stays whose results were not seen."""
+        full = self.whole.of[name]
+        unseen = range(before_newest_reply(full.entries), len(full.entries))
+        own = {n for n in unseen if isinstance(full.entries[n], OwnText | OwnCall)}
+        has_results = any(isinstance(full.entries[n], OwnCall) and full.notes[n] is not None for n in own)
+        self.stayed[name] = own if has_results else set()
 
 
 def play(run: Watched, move: tuple[str, str], summary: str | None, *, window: int) -> None:
@@ -95,7 +118,12 @@ def play(run: Watched, move: tuple[str, str], summary: str | None, *, window: in
         return None
     assert isinstance(step, AskModel)
     if step.purpose is Purpose.COMPACTION:
-        run.take(step, reply(summary) if summary is not None else ModelFailure(FailureClass.INVALID_REQUEST, "No."))
+        view = run.views.of[step.participant]
+        before, tokens = view.covered_upto, view.tokens
+        refusal = ModelFailure(FailureClass.INVALID_REQUEST, "No.")
+        if run.take(step, reply(summary) if summary is not None else refusal):
+            assert view.covered_upto >= before and view.tokens < tokens, "none goes back, and each is a gain"
+            run.note_covered(step.participant)
         return None
     check(run, step, window=window)
     run.take(step, answer(step, move, n=len(run.items)))
@@ -116,6 +144,7 @@ def answer(step: AskModel, move: tuple[str, str], *, n: int) -> ModelReply:
         "write": reply("", call("write", n=n)),
         "pay": reply("", call("pay", n=n)),
         "vote": reply("", call("call_vote", topic=f"{n} {text}")),
+        "look and vote": reply(f"{n} {text}", call("look", n=n), call("call_vote", topic=f"{n} {text}")),
         "pass": reply("", call("pass")),
         "ask": reply("", call("ask", participant=other, question=f"{n} {text}")),
         "nothing": reply(""),
@@ -126,18 +155,18 @@ def answer(step: AskModel, move: tuple[str, str], *, n: int) -> ModelReply:
 def check(run: Watched, step: AskModel, *, window: int) -> None:
     """What would be sent now, against all that there is."""
     name = step.participant
-    prompt = run.facts.prompts[name]
+    prompt = run.sizes.of(step)
     sent = list(run.request(step))
     view, full = run.views.of[name], run.whole.of[name]
     covered, seen = view.covered_upto, before_newest_reply(full.entries)
     expected = [
         (entry, n >= seen)
         for n, entry in enumerate(full.entries)
-        if full.entered[n] > covered or full.notes[n] is PINNED
+        if full.entered[n] > covered or full.notes[n] is PINNED or n in run.stayed.get(name, ())
     ]
     compare([entry for entry in sent if not is_summary(entry)], expected, run)
     assert sum(is_summary(entry) for entry in sent) == (1 if covered else 0)
-    nothing_is_parted(full, covered)
+    nothing_is_parted(full, covered, run.stayed.get(name, set()))
     fits(run, sent, prompt.cut is None, window=window)
 
 
@@ -165,11 +194,11 @@ def compare(sent: Sequence[Entry], expected: Sequence[tuple[Entry, bool]], run: 
     assert at == len(sent)
 
 
-def nothing_is_parted(full: View, covered: int) -> None:
+def nothing_is_parted(full: View, covered: int, stayed: set[int]) -> None:
     places: dict[object, set[bool]] = {}
-    for entry, entered, note in zip(full.entries, full.entered, full.notes, strict=True):
+    for n, (entry, entered, note) in enumerate(zip(full.entries, full.entered, full.notes, strict=True)):
         if isinstance(entry, OwnText | OwnCall) and entry.model_call_id is not None and note is not PINNED:
-            places.setdefault(entry.model_call_id, set()).add(entered > covered)
+            places.setdefault(entry.model_call_id, set()).add(entered > covered or n in stayed)
     assert all(len(sides) == 1 for sides in places.values()), "a reply is in two"
 
 
@@ -179,10 +208,8 @@ def fits(run: Watched, sent: Sequence[Entry], is_all_cut: bool, *, window: int) 
     if total <= window or not is_all_cut or run.seating.definition.context.mode is not ContextMode.COMPACT:
         return
     view = run.views.of[run.steps[0].participant]  # type: ignore[union-attr]
-    loose = [
-        size for size, note in list(zip(view.sizes, view.notes, strict=True))[: view.unseen_calls] if note is not PINNED
-    ]
-    assert sum(loose) <= max(window // 10, 300, 64)
+    loose = sum(size for size, stays in zip(view.sizes, view.staying(), strict=True) if not stays)
+    assert loose <= max(window // 10, 300, 64, view.summary_tokens)
 
 
 def is_summary(entry: Entry) -> bool:

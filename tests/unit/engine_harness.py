@@ -149,7 +149,7 @@ class Conversation:
     @property
     def facts(self) -> Facts:
         is_cut = self.protocol.is_opened and self.sizes.are_cut
-        prompts = self.sizes.facts(self.model_calls, unread=()) if is_cut else {}
+        prompts = self.sizes.facts() if is_cut else None
         return Facts(
             self.now,
             self.deadline,
@@ -164,7 +164,7 @@ class Conversation:
 
     def request(self, step: AskModel) -> tuple[Entry, ...]:
         """What the model of a step is shown, by the worker's own doors."""
-        prompt = self.sizes.facts(self.model_calls, unread=())[step.participant]
+        prompt = self.sizes.of(step)
         self.sizes.note_begun(UUID(int=0), prompt.guessed)
         if step.cut is not None:
             return tuple(compaction.read_by_summariser(self.seating, self.views.of[step.participant], step))

@@ -413,7 +413,7 @@ class TestGuesses:
                 assert isinstance(step, AskModel)
                 if step.purpose is Purpose.COMPACTION:
                     return run.protocol.calls["Ann"]
-                guessed = run.facts.prompts[step.participant].guessed
+                guessed = run.sizes.of(step).guessed
                 run.take(step, ModelReply(LONG, (), Usage(input=int(guessed * counted))))
             raise AssertionError("never summarised")
 

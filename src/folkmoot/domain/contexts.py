@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 
 Json = Any
 
@@ -96,11 +96,13 @@ def effective(stored: Mapping[str, Json]) -> ContextSettings:
 class Correction:
     """What providers have shown of our guesses for a participant. `ratio`: tokens that they counted for each guessed one.
 
-    `refused_tokens`: the smallest guess of a prompt that a provider refused as too long; null: none was.
+    The smallest guesses that a provider refused as too long (null: none was): `refused_tokens` of the participant's prompts,
+    `refused_part` of what its summariser was shown.
     """
 
     ratio: float = 1.0
     refused_tokens: int | None = None
+    refused_part: int | None = None
 
 
 UNCORRECTED = Correction()
@@ -111,8 +113,8 @@ class Cut:
     """A part of a participant's view that a summary is to stand for: all up to `upto` (a sequence) but what is pinned.
 
     `tokens_before`: of the whole prompt; `tokens_covered`: of the part; `summary_tokens`: how long the summary should be;
-    `reply_tokens`: what its reply is bounded to. Guessed, not corrected: `most_tokens`, how long a summary may be, and
-    `part_tokens`, what the summariser may be shown.
+    `reply_tokens`: what its reply is bounded to. Guessed, not corrected: `most_tokens`, how long a summary may be, `covered`, what the
+    part takes and so what stands for it must take less than, and `part_tokens`, what the summariser may be shown.
     """
 
     upto: int
@@ -121,6 +123,7 @@ class Cut:
     summary_tokens: int
     reply_tokens: int
     most_tokens: int
+    covered: int
     part_tokens: int
 
 
@@ -137,3 +140,11 @@ class PromptFact:
     covered_upto: int = 0
     trim_upto: int = 0
     cut: Cut | None = None
+
+
+class PromptFacts(Protocol):
+    """Where the next prompt of any participant stands, looked at only when it is asked for."""
+
+    def of(self, participant: str, *, beside: int) -> PromptFact:
+        """`beside`: tokens that go with the view, of tools and last words."""
+        ...

@@ -12,7 +12,7 @@ from enum import StrEnum
 from uuid import UUID
 
 from folkmoot.domain.calls import CallFact
-from folkmoot.domain.contexts import PromptFact
+from folkmoot.domain.contexts import PromptFacts
 from folkmoot.domain.model_calls import FailureClass, ModelCallFact
 from folkmoot.domain.pending import Decision
 from folkmoot.domain.run_status import RunStatus
@@ -93,7 +93,7 @@ class Facts:
     """All that the engine may know beside the items.
 
     `stopped_by`: who asked for a stop, null if nobody did. `ran_out`: as a claim brings it. `decisions`: by call id.
-    `prompts`: where the next prompt of each participant stands; empty: nothing is to be cut of any.
+    `prompts`: where the next prompt of each participant stands; null: nothing is to be cut of any.
     `under_way`: the model calls that this claim has begun and whose replies are still to come, by step key.
     """
 
@@ -104,7 +104,7 @@ class Facts:
     calls: Mapping[str, CallFact] = field(default_factory=dict)
     decisions: Mapping[str, Decision] = field(default_factory=dict)
     ran_out: RunStatus | None = None
-    prompts: Mapping[str, PromptFact] = field(default_factory=dict)
+    prompts: PromptFacts | None = None
     under_way: Mapping[str, UUID] = field(default_factory=dict)
 
     def cut(self) -> Facts:

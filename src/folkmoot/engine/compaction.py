@@ -26,31 +26,34 @@ from folkmoot.domain.model_calls import (
 )
 from folkmoot.domain.runs import Facts
 from folkmoot.engine import instructions
-from folkmoot.engine.context import key_prefix
+from folkmoot.engine.context import prompt_of
 from folkmoot.engine.estimates import entry_tokens, tokens_of
 from folkmoot.engine.protocol import Protocol
 from folkmoot.engine.seating import Seating
 from folkmoot.engine.step import AskModel
-from folkmoot.engine.view import PINNED, View
+from folkmoot.engine.view import View, summary_entry
 
 FAILURES = 3  # in a row, and it rests
 REST_CALLS = 8  # of the participant's own, for which it rests
 
-# These say nothing of the summariser: the worker was lost, or the next key is tried.
+# These say nothing of the summariser: the worker was lost, or the next key is tried. So many tries of keys are a failure all the same.
 _UNCOUNTED = (FailureClass.LOST, *OF_KEYS)
-_CHARACTERS_PER_TOKEN = 2  # of a text that is cut to fit, at the least
+_KEYS_TRIED = 10
 _OMITTED = "[...]"
 
 
 def step_before(seating: Seating, protocol: Protocol, facts: Facts, step: AskModel) -> AskModel | None:
     """The compaction that comes before a step; null if none is needed, it rests, or it came to nothing."""
-    prompt = facts.prompts.get(step.participant)
     refused = _refused(facts.model_calls.get(step.key, ()))
-    if prompt is None or prompt.cut is None or len(refused) > 1:
+    if facts.prompts is None or len(refused) > 1:
         return None
-    failed = _failed(facts.model_calls, key_prefix(step.participant, prompt.covered_upto))
+    prompt = prompt_of(seating, facts.prompts, step)
+    if prompt.cut is None:
+        return None
+    prefix = f"compact:{step.participant}:{prompt.covered_upto}:"
+    failed = _failed(facts.model_calls, prefix)
     calls = protocol.calls.get(step.participant, 0)
-    key = f"{key_prefix(step.participant, prompt.covered_upto)}{calls}"
+    key = f"{prefix}{'forced:' if refused else ''}{calls}"  # a forced one has tries of its own
     if not refused:
         last = int(failed[-1].step_key.rsplit(":", 1)[1]) if failed else 0
         if failed and len(failed) % FAILURES == 0 and calls - last < REST_CALLS:
@@ -75,13 +78,16 @@ def step_before(seating: Seating, protocol: Protocol, facts: Facts, step: AskMod
 
 
 def _failed(model_calls: Mapping[str, tuple[ModelCallFact, ...]], prefix: str) -> list[ModelCallFact]:
-    return [
-        fact
-        for key, facts in model_calls.items()
-        if key.startswith(prefix)
-        for fact in facts
-        if fact.failure is not None and fact.failure not in _UNCOUNTED
-    ]
+    """What counts as a failure of the summariser, oldest first."""
+    counted: list[ModelCallFact] = []
+    of_keys = 0
+    for fact in (fact for key, facts in model_calls.items() if key.startswith(prefix) for fact in facts):
+        if fact.failure in (None, FailureClass.LOST):
+            continue
+        of_keys += fact.failure in _UNCOUNTED
+        if fact.failure not in _UNCOUNTED or of_keys % _KEYS_TRIED == 0:
+            counted.append(fact)
+    return counted
 
 
 def _refused(failures: Iterable[ModelCallFact]) -> list[ModelCallFact]:
@@ -102,10 +108,10 @@ def read_by_summariser(seating: Seating, view: View, step: AskModel) -> list[Ent
     end = bisect_right(view.entered, cut.upto)
     is_same = seating.definition.context.compaction is CompactionType.SAME_AGENT
     made: list[Entry] = []
-    for entry, note in zip(view.entries[:end], view.notes[:end], strict=True):
+    for entry, stays in zip(view.entries[:end], view.staying()[:end], strict=True):
         if isinstance(entry, SystemText):
             made += [entry] if is_same else []
-        elif note is not PINNED or entry.__class__ is OtherText:
+        elif not stays or isinstance(entry, OtherText):
             made.append(_told(entry, step.participant))
     return list(_fitted(made, cut))
 
@@ -123,11 +129,12 @@ def _fitted(entries: list[Entry], cut: Cut) -> Iterator[Entry]:
     if sum(entry_tokens(entry) for entry in entries) <= cut.part_tokens:
         yield from entries
         return
-    longest = max(cut.part_tokens * _CHARACTERS_PER_TOKEN // max(len(entries), 1), 2 * len(_OMITTED))
+    share = cut.part_tokens // max(len(entries), 1)
     for entry in entries:
-        if isinstance(entry, OtherText) and len(entry.text) > longest:
-            half = (longest - len(_OMITTED)) // 2
-            yield OtherText(entry.speaker, f"{entry.text[:half]}{_OMITTED}{entry.text[-half:]}")
+        tokens = entry_tokens(entry)
+        if isinstance(entry, OtherText) and tokens > share:
+            half = max(len(entry.text) * share // tokens - len(_OMITTED), 0) // 2
+            yield OtherText(entry.speaker, f"{entry.text[:half]}{_OMITTED}{entry.text[len(entry.text) - half :]}")
         else:
             yield entry
 
@@ -139,6 +146,8 @@ def fault_of(step: AskModel, text: str) -> str | None:
         return "The summary came back empty."
     if (tokens := tokens_of(text)) > step.cut.most_tokens:
         return f"The summary came back with about {tokens:,} tokens; it may have {step.cut.most_tokens:,}."
+    if (taken := entry_tokens(summary_entry(text))) >= step.cut.covered:
+        return f"The summary would take about {taken:,} tokens, and what it is to stand for {step.cut.covered:,}."
     return None
 
 
@@ -146,7 +155,8 @@ def summary_item(seating: Seating, step: AskModel, *, text: str, item_id: UUID, 
     """The item that stands for the part from now on, in its participant's view."""
     cut = step.cut
     assert cut is not None
-    after = max(cut.tokens_before - cut.tokens_covered, 0) + tokens_of(text)
+    taken = round(entry_tokens(summary_entry(text)) * cut.tokens_covered / cut.covered)
+    after = max(cut.tokens_before - cut.tokens_covered, 0) + taken
     model = seating.summariser(step.participant).model_name
     body = items.Summary(text, cut.upto, cut.tokens_before, after, model)
     return Item(item_id, seating.authors[step.participant], body, None, step.turn_id, model_call_id)

@@ -7,7 +7,7 @@ large for the summariser is taken bit by bit, each with a summary of its own. De
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from folkmoot.domain.contexts import (
@@ -17,21 +17,24 @@ from folkmoot.domain.contexts import (
     Correction,
     Cut,
     PromptFact,
+    PromptFacts,
     TrimmingMode,
 )
-from folkmoot.domain.model_calls import FailureClass, ModelCallFact
+from folkmoot.domain.definitions import Participant
+from folkmoot.engine.estimates import tokens_of
 from folkmoot.engine.seating import Seating
 from folkmoot.engine.shortening import shortened_calls
-from folkmoot.engine.view import PINNED, View
+from folkmoot.engine.step import AskModel
+from folkmoot.engine.view import View
 from folkmoot.engine.views import Views
 
-ModelCalls = Mapping[str, tuple[ModelCallFact, ...]]
-
-_INSTRUCTION_TOKENS = 150  # what is added to a prompt for one call: a ballot's or a question's words
+_INSTRUCTION_TOKENS = 150  # of the words that ask for a summary
 _RECENT_SHARE = 0.25  # of the window, kept as it is where nothing else is set
 _SUMMARY_SHARE = 0.1
 _SUMMARY_TOKENS = (64, 2_000)  # least and most, where nothing else is set
-_REPLY_SHARE = 0.125  # of the window, left for the reply where the model's settings say nothing
+_LARGEST_SUMMARY = 0.25  # of the summariser's window, whatever is set; half of it for its reply
+_REPLY_SHARE = 0.125  # of the window, left for the reply where the agent's settings say nothing
+_LARGEST_REPLY = 0.5  # whatever they say
 _LARGEST_PART = 0.9  # of the summariser's window, with its reply
 _MARGIN = 1.25  # a guess of a text may be so much too high
 _AFTER_REFUSAL = 0.9  # a window that refused a prompt is taken to be smaller than the prompt by so much
@@ -39,9 +42,12 @@ _AFTER_REFUSAL = 0.9  # a window that refused a prompt is taken to be smaller th
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """A participant's prompt against its model's window, all in guessed tokens. `fixed`: beside the view's entries."""
+    """A participant's prompt against its model's window, all in guessed tokens. `fixed`: beside the view's entries.
 
-    window: int
+    `target`, `low`, `compact_at`: the marks that are set, below `largest`, what leaves room for the reply. `summary`, `summary_reply`:
+    how long one should be, and its reply may be; `part`: what the summariser may be shown.
+    """
+
     target: int
     low: int
     compact_at: int
@@ -49,136 +55,152 @@ class Room:
     fixed: int
     recent: int
     summary: int
+    summary_reply: int
     part: int
     ratio: float
 
 
-class Prompts(Mapping[str, PromptFact]):
-    """Where each participant's next prompt stands; looked at only when it is asked for.
-
-    `unread_tokens`: what has been decided and is not yet in the views.
-    """
+class Prompts:
+    """Where each participant's next prompt stands. `unread_tokens`: what has been decided and is not yet in the views."""
 
     def __init__(
-        self, seating: Seating, views: Views, *, corrections: Mapping[str, Correction], model_calls: ModelCalls, unread_tokens: int = 0
-    ) -> None:  # fmt: skip
+        self, seating: Seating, views: Views, *, corrections: Mapping[str, Correction], unread_tokens: int = 0
+    ) -> None:
         self._seating = seating
         self._views = views
         self._corrections = corrections
-        self._model_calls = model_calls
         self._unread_tokens = unread_tokens
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._views.of)
-
-    def __len__(self) -> int:
-        return len(self._views.of)
-
-    def __getitem__(self, participant: str) -> PromptFact:
+    def of(self, participant: str, *, beside: int) -> PromptFact:
         view, settings = self._views.of[participant], self._seating.definition.context
-        room = self._room(participant, settings)
+        room = self._room(participant, settings, fixed=beside + self._unread_tokens)
         guessed = view.tokens + room.fixed
         if settings.mode is ContextMode.NONE:
             return PromptFact(guessed, round(guessed * room.ratio))
-        trim_upto, saved = _trimming(view, settings, room, guessed)
+        savings = _savings(view, settings, reads_on=self._seating.reads_on(participant))
+        trim_upto, saved = _trimming(view, settings, room, guessed=guessed, savings=savings)
         guessed -= saved
         cut = None
         if settings.mode is ContextMode.COMPACT:
-            mark = room.low if view.is_settling else min(room.compact_at, room.largest)
-            cut = _cut(view, room, guessed, settings) if guessed > mark else None
+            mark = room.low if view.is_settling else room.compact_at
+            cut = _cut(view, room) if guessed > mark else None
         return PromptFact(guessed, round(guessed * room.ratio), view.covered_upto, trim_upto, cut)
 
-    def _room(self, participant: str, settings: ContextSettings) -> Room:
+    def _room(self, participant: str, settings: ContextSettings, *, fixed: int) -> Room:
         seat = self._seating.participants[participant]
         correction = self._corrections.get(participant, UNCORRECTED)
-        window = int(seat.model.context_window / correction.ratio)
+        ratio = correction.ratio
+        window = int(seat.model.context_window / ratio)
         if correction.refused_tokens is not None:
             window = min(window, int(correction.refused_tokens * _AFTER_REFUSAL))
-        bounds = [bound for bound in (seat.sampling.max_tokens, seat.model.largest_response) if bound is not None]
-        reply = min([*bounds, int(seat.model.context_window * _REPLY_SHARE)]) / correction.ratio
-        least, most = _SUMMARY_TOKENS
+        largest = window - _reply(seat, window, ratio)
+        wanted = window * settings.compact_at_utilization // 100
+        compact_at = min(wanted, largest)
+        # Where the reply's room makes it start earlier, it goes down further: else it would run at every turn.
+        low = window * settings.low_water_utilization // 100 * compact_at // max(wanted, 1)
         kept = settings.keep_recent_tokens
-        summariser = self._seating.summariser(participant)
-        smaller = min(summariser.context_window, window)
-        summary = min(max(int(smaller * _SUMMARY_SHARE), least), most)
-        if settings.summary_tokens is not None:
-            summary = max(int(settings.summary_tokens / correction.ratio), 1)
-        part = int(smaller * _LARGEST_PART) - 2 * summary - _INSTRUCTION_TOKENS
+        smaller = min(self._seating.summariser(participant).context_window, window)
+        summary, summary_reply = _summary(settings, smaller, ratio)
+        part = int(smaller * _LARGEST_PART) - summary_reply - _INSTRUCTION_TOKENS
+        if correction.refused_part is not None:
+            part = min(part, correction.refused_part // 2)
         return Room(
-            window=window,
-            target=window * settings.target_utilization // 100,
-            low=window * settings.low_water_utilization // 100,
-            compact_at=window * settings.compact_at_utilization // 100,
-            largest=window - int(reply),
-            fixed=self._seating.tool_tokens(participant) + _INSTRUCTION_TOKENS + self._unread_tokens,
-            recent=int(window * _RECENT_SHARE if kept is None else kept / correction.ratio),
+            target=min(window * settings.target_utilization // 100, largest),
+            low=low,
+            compact_at=compact_at,
+            largest=largest,
+            fixed=fixed,
+            recent=int(window * _RECENT_SHARE if kept is None else kept / ratio),
             summary=summary,
-            part=max(part >> self._refused_parts(participant), summary),
-            ratio=correction.ratio,
-        )
-
-    def _refused_parts(self, participant: str) -> int:
-        """How often a summariser's provider refused a part as too long since the last summary: each time half of it is tried."""
-        prefix = key_prefix(participant, self._views.of[participant].covered_upto)
-        return sum(
-            fact.failure is FailureClass.CONTEXT_TOO_LONG
-            for key, facts in self._model_calls.items()
-            if key.startswith(prefix)
-            for fact in facts
+            summary_reply=summary_reply,
+            part=max(part, summary),
+            ratio=ratio,
         )
 
 
-def key_prefix(participant: str, covered_upto: int) -> str:
-    """How the keys of a participant's compactions begin, from one summary to the next."""
-    return f"compact:{participant}:{covered_upto}:"
+def _reply(seat: Participant, window: int, ratio: float) -> int:
+    """What is left of a window for the reply. What the agent's settings say is asked of the provider, which counts it."""
+    if seat.sampling.max_tokens is not None:
+        return int(min(seat.sampling.max_tokens / ratio, window * _LARGEST_REPLY))
+    share = int(window * _REPLY_SHARE)
+    largest = seat.model.largest_response
+    return share if largest is None else min(int(largest / ratio), share)
 
 
-def _trimming(view: View, settings: ContextSettings, room: Room, guessed: int) -> tuple[int, int]:
+def _summary(settings: ContextSettings, window: int, ratio: float) -> tuple[int, int]:
+    """How long a summary should be, and its reply may be, for a summariser's window."""
+    least, most = _SUMMARY_TOKENS
+    limit = settings.summary_limit_tokens
+    if settings.summary_tokens is not None:
+        tokens = settings.summary_tokens / ratio
+    else:
+        tokens = min(max(window * _SUMMARY_SHARE, least), most, most if limit is None else limit / ratio)
+    summary = max(int(min(tokens, window * _LARGEST_SUMMARY)), 1)
+    reply = 2 * summary if limit is None else limit / ratio
+    return summary, max(int(min(reply, 2 * window * _LARGEST_SUMMARY)), 1)
+
+
+def prompt_of(seating: Seating, prompts: PromptFacts, step: AskModel) -> PromptFact:
+    """Where the prompt of a step stands, with the tools that it offers and its last words."""
+    last_words = tokens_of(step.instruction) if step.instruction is not None else 0
+    return prompts.of(step.participant, beside=seating.tool_tokens(step.participant, step.offered) + last_words)
+
+
+def _trimming(
+    view: View, settings: ContextSettings, room: Room, *, guessed: int, savings: Iterable[tuple[int, int]]
+) -> tuple[int, int]:
     """Up to which sequence results are trimmed, and how many tokens that saves beyond what is trimmed already."""
     upto, total = view.trimmed_upto, 0
     if settings.trimming is TrimmingMode.AFTER_CYCLES and (old := view.round_upto(settings.trimming_cycles)) > upto:
-        return old, sum(saved for entered, saved in _savings(view, settings) if entered <= old)
+        return old, sum(saved for entered, saved in savings if entered <= old)
     if settings.trimming is TrimmingMode.ON_PRESSURE and guessed > room.target:
-        for entered, saved in _savings(view, settings):
+        for entered, saved in savings:
             if guessed - total <= room.low and entered > upto:
                 break
             upto, total = max(upto, entered), total + saved
     return upto, total
 
 
-def _savings(view: View, settings: ContextSettings) -> Iterator[tuple[int, int]]:
+def _savings(view: View, settings: ContextSettings, *, reads_on: bool) -> Iterator[tuple[int, int]]:
     """Of each call that can be trimmed, oldest first: where its result came in, and what trimming it saves."""
-    shortened = shortened_calls(view, settings)
+    shortened = shortened_calls(view, settings, reads_on=reads_on)
     for index, entry in enumerate(view.entries[: view.seen]):
         short = shortened.get(getattr(entry, "call_id", ""))
         if short is not None:
             yield view.entered[index], view.sizes[index] - short.tokens
 
 
-def _cut(view: View, room: Room, guessed: int, settings: ContextSettings) -> Cut | None:
+def _cut(view: View, room: Room) -> Cut | None:
     """What to summarise so that the prompt gets down to the low water; null where that would gain nothing."""
-    loose = [0 if note is PINNED else size for note, size in zip(view.notes, view.sizes, strict=True)]
+    loose = [0 if stays else size for stays, size in zip(view.staying(), view.sizes, strict=True)]
     pinned = view.tokens - sum(loose)
     kept = min(room.recent, max(room.low - room.fixed - pinned - room.summary, 0))
     end = _end(view, loose, kept=kept, most=view.seen)
-    if sum(loose[end:]) + room.fixed + pinned + room.summary > room.largest:
+    rest = room.largest - room.fixed - pinned - room.summary
+    if sum(loose[end:]) > rest:
         # What was not seen yet does not fit beside the rest: words may be summarised, results of the newest calls may not.
-        end = max(end, _end(view, loose, kept=kept, most=view.unseen_calls))
+        end = max(end, _end(view, loose, kept=kept, most=len(loose)))
+        left = sum(loose[end:])
+        while end < len(loose) and (left > rest or not view.is_whole_before(end)):
+            left -= loose[end]
+            end += 1
     # The summariser is shown what is pinned, too.
     part = max(room.part - pinned, room.summary)
-    end = _within(view, loose, end, least=room.summary, part=part)
+    # With the summary that stands there already something new is covered, or it would be summarised again and again.
+    least = max(room.summary, view.summary_tokens)
+    end = _within(view, loose, end, least=least, part=part)
     covered = sum(loose[:end])
-    if covered <= room.summary:
+    if covered <= least:
         return None
-    reply = settings.summary_limit_tokens or round(2 * room.summary * room.ratio)
     return Cut(
         # What was trimmed away between the two goes with the words beside it.
         upto=view.entered[end] - 1 if end < len(loose) else view.entered[-1],
-        tokens_before=round(guessed * room.ratio),
+        tokens_before=round((view.tokens + room.fixed) * room.ratio),
         tokens_covered=round(covered * room.ratio),
         summary_tokens=round(room.summary * room.ratio),
-        reply_tokens=reply,
-        most_tokens=min(round(reply / room.ratio * _MARGIN), covered - 1),
+        reply_tokens=round(room.summary_reply * room.ratio),
+        most_tokens=round(room.summary_reply * _MARGIN),
+        covered=covered,
         part_tokens=part + pinned,
     )
 

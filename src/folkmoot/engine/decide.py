@@ -16,6 +16,7 @@ from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.runs import Facts
 from folkmoot.engine import compaction, instructions, round_robin, time_limits, voting
 from folkmoot.engine.calls import closing_results, unknown_result
+from folkmoot.engine.context import prompt_of
 from folkmoot.engine.protocol import Protocol
 from folkmoot.engine.repetition import Circle
 from folkmoot.engine.seating import Seating
@@ -111,17 +112,21 @@ def _askable(
 ) -> tuple[Step, ...]:
     """The steps with their attempt and when it may begin, or with what must be summarised before; or the run's end where one cannot
     be asked any more."""
-    if not facts.model_calls and not facts.prompts:
+    if not facts.model_calls and facts.prompts is None:
         return tuple(steps)
     ready: list[Step] = []
     for step in steps:
+        if step.key in facts.under_way:  # what has come since is measured before the next call
+            ready.append(step)
+            continue
         before = compaction.step_before(seating, protocol, facts, step)
         if before is not None:
             ready.append(before)
             continue
         failures = [fact for fact in facts.model_calls.get(step.key, ()) if fact.failure is not None]
         if failures:
-            if is_final(failures, facts.prompts.get(step.participant)):
+            prompt = prompt_of(seating, facts.prompts, step) if facts.prompts is not None else None
+            if is_final(failures, prompt):
                 words = _cannot_be_asked(seating, step.participant, failures[-1])
                 return (ending(protocol, EndReason.FAILURE, words, new_id=new_id, facts=facts),)
             step = _again(step, failures)

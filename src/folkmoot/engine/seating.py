@@ -56,7 +56,7 @@ class Seating:
         self.ballot_tools = tools_offered.BALLOT
         self.answer_tools = tools_offered.ANSWER
         self._seats = {name: seat for seat, name in enumerate(self.seats)}
-        self._tool_tokens: dict[str, int] = {}
+        self._tool_tokens: dict[tuple[str, ...], int] = {}
         self._validators: dict[tuple[str, str], Validator] = {}
 
     def offered(self, participant: str, *, reads_on: bool) -> tuple[OfferedTool, ...]:
@@ -75,14 +75,18 @@ class Seating:
     def model_of(self, participant: str, purpose: Purpose) -> ModelChoice:
         return self.summariser(participant) if purpose is Purpose.COMPACTION else self.participants[participant].model
 
-    def tool_tokens(self, participant: str) -> int:
-        """About what a participant's tools take of its prompts."""
-        found = self._tool_tokens.get(participant)
+    def tool_tokens(self, participant: str, offered: tuple[OfferedTool, ...]) -> int:
+        """About what tools take of a participant's prompts."""
+        key = (participant, *(tool.name for tool in offered))
+        found = self._tool_tokens.get(key)
         if found is None:
-            tools = self.turn_tools[participant]
-            texts = (f"{tool.name}{tool.description}{json.dumps(tool.parameters)}" for tool in tools)
-            found = self._tool_tokens[participant] = sum(tokens_of(text) for text in texts)
+            texts = (f"{tool.name}{tool.description}{json.dumps(tool.parameters)}" for tool in offered)
+            found = self._tool_tokens[key] = sum(tokens_of(text) for text in texts)
         return found
+
+    def reads_on(self, participant: str) -> bool:
+        """Whether a participant has the tool that reads on in results that are not shown whole."""
+        return tools_offered.READ_RESULT.name in self.tools[participant]
 
     @property
     def gated(self) -> dict[str, frozenset[str]]:

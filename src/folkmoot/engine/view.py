@@ -60,7 +60,7 @@ class View:
 
     __slots__ = (
         "_calls", "_holds", "_last_reply", "_position", "_question", "_results", "_rounds", "covered_upto", "entered", "entries", "held",
-        "is_settling", "notes", "seen", "sizes", "tokens", "trimmed_upto",
+        "is_settling", "notes", "seen", "sizes", "summary_tokens", "tokens", "trimmed_upto",
     )  # fmt: skip
 
     def __init__(self, position: Position) -> None:
@@ -72,6 +72,7 @@ class View:
         self.tokens = 0
         self.seen = 0
         self.covered_upto = 0
+        self.summary_tokens = 0  # of the summary that stands for what is covered
         self.trimmed_upto = 0
         self.is_settling = False  # a summary has come, and no reply since
         self._position = position
@@ -199,14 +200,15 @@ class View:
 
     # cutting
 
-    @property
-    def unseen_calls(self) -> int:
-        """How many of the entries come before the results that the participant has not seen yet."""
-        newest = self.entries[self.seen :]
-        has_results = any(
-            isinstance(e, OwnCall) and n is not None for e, n in zip(newest, self.notes[self.seen :], strict=True)
-        )
-        return self.seen if has_results else len(self.entries)
+    def staying(self) -> list[bool]:
+        """Of each entry whether no summary covers it now: it is pinned, or of the newest reply, whose results were not seen yet."""
+        newest = zip(self.entries[self.seen :], self.notes[self.seen :], strict=True)
+        is_awaited = any(isinstance(entry, OwnCall) and note is not None for entry, note in newest)
+        first = self.seen if is_awaited else len(self.entries)
+        return [
+            note is PINNED or (index >= first and isinstance(entry, OwnText | OwnCall))
+            for index, (entry, note) in enumerate(zip(self.entries, self.notes, strict=True))
+        ]
 
     def round_upto(self, kept: int) -> int:
         """The sequence up to which results are older than the `kept` newest rounds of calls, and were seen; 0: none is."""
@@ -253,19 +255,28 @@ class View:
         return short is not None and short.entry is None
 
     def cover(self, summary: items.Summary) -> None:
-        """Put a summary in the place of all that came in up to its sequence, but for what is pinned."""
+        """Put a summary in the place of all that came in up to its sequence, but for what stays: pinned before it, not seen after it."""
         upto = summary.covered_up_to_sequence
         end = bisect_right(self.entered, upto)
-        pinned = [index for index in range(end) if self.notes[index] is PINNED]
+        staying = [index for index, stays in enumerate(self.staying()[:end]) if stays]
+        before = [index for index in staying if index < self.seen]
+        after = [index for index in staying if index >= self.seen]
         kept = range(end, len(self.entries))
-        entry = OtherText(None, instructions.summarised(summary.summary))
-        order = [*pinned, None, *kept]
-        seen = sum(1 for index in order if index is None or index < self.seen)
+        entry = summary_entry(summary.summary)
+        self.summary_tokens = entry_tokens(entry)
+        order = [*before, None, *after, *kept]
+        seen = len(before) + 1 + sum(index < self.seen for index in kept)
         self.entries = [entry if index is None else self.entries[index] for index in order]
         self.notes = [None if index is None else self.notes[index] for index in order]
-        self.sizes = [entry_tokens(entry) if index is None else self.sizes[index] for index in order]
-        self.entered = [upto if index is None else self.entered[index] for index in order]
+        self.sizes = [self.summary_tokens if index is None else self.sizes[index] for index in order]
+        entered = [self.entered[index] for index in before], [self.entered[index] for index in kept]
+        self.entered = [*entered[0], *[upto] * (1 + len(after)), *entered[1]]
         self.tokens, self.seen, self.covered_upto, self.is_settling = sum(self.sizes), seen, upto, True
+
+
+def summary_entry(summary: str) -> OtherText:
+    """A summary, as it stands in a view."""
+    return OtherText(None, instructions.summarised(summary))
 
 
 def own_call(item: Item, name: str, arguments: Mapping[str, object], result: str, *, is_error: bool = False) -> OwnCall:

@@ -5,15 +5,15 @@ Deliberately absent: what is cut (`engine.context`), and the conversation itself
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
 from folkmoot.domain.contexts import UNCORRECTED, ContextMode, Correction, PromptFact
 from folkmoot.domain.items import Item
-from folkmoot.domain.model_calls import Entry, FailureClass, ModelCallFact, Purpose, Usage
-from folkmoot.engine import estimates
-from folkmoot.engine.context import Prompts
+from folkmoot.domain.model_calls import Entry, FailureClass, Purpose, Usage
+from folkmoot.engine import compaction, estimates
+from folkmoot.engine.context import Prompts, prompt_of
 from folkmoot.engine.seating import Seating
 from folkmoot.engine.shortening import shortened_calls
 from folkmoot.engine.step import AskModel
@@ -42,20 +42,25 @@ class PromptSizes:
         name = prompted.participant
         if name not in self._views.of:
             return
-        if prompted.refused_tokens is not None:
-            self._corrections[name] = Correction(refused_tokens=prompted.refused_tokens)
+        self._corrections[name] = Correction(refused_tokens=prompted.refused_tokens, refused_part=prompted.refused_part)
         if prompted.usage is not None and prompted.guessed_tokens is not None:
             self._correct(name, prompted.usage, prompted.guessed_tokens)
         self._trim(name, prompted.trimmed_upto)
 
-    def facts(
-        self, model_calls: Mapping[str, tuple[ModelCallFact, ...]], *, unread: Sequence[Item] = ()
-    ) -> Mapping[str, PromptFact]:
+    def facts(self, *, unread: Sequence[Item] = ()) -> Prompts:
         """Where each participant's next prompt stands. `unread`: items that are not in the views yet, and are guessed roughly."""
         tokens = sum(estimates.item_tokens(item) for item in unread)
-        return Prompts(
-            self._seating, self._views, corrections=self._corrections, model_calls=model_calls, unread_tokens=tokens
-        )
+        return Prompts(self._seating, self._views, corrections=self._corrections, unread_tokens=tokens)
+
+    def of(self, step: AskModel, *, unread: Sequence[Item] = ()) -> PromptFact:
+        """Where the prompt of a step stands. What a summariser reads is not trimmed any further."""
+        if step.cut is None:
+            return prompt_of(self._seating, self.facts(unread=unread), step)
+        view = self._views.of[step.participant]
+        shown = compaction.read_by_summariser(self._seating, view, step)
+        guessed = sum(estimates.entry_tokens(entry) for entry in shown) + estimates.tokens_of(step.instruction or "")
+        ratio = self._corrections.get(step.participant, UNCORRECTED).ratio
+        return PromptFact(guessed, round(guessed * ratio), view.covered_upto, view.trimmed_upto)
 
     def note_begun(self, call_id: UUID, guessed_tokens: int) -> None:
         self._guesses[call_id] = guessed_tokens
@@ -68,11 +73,13 @@ class PromptSizes:
     def note_failure(self, step: AskModel, call_id: UUID, failure: FailureClass) -> int | None:
         """What the prompt of a failed call was guessed to hold; a refusal as too long says that it is more than fits."""
         guessed = self._guesses.pop(call_id, None)
-        is_too_long = failure is FailureClass.CONTEXT_TOO_LONG and step.purpose is not Purpose.COMPACTION
-        if guessed is not None and is_too_long:
+        if guessed is not None and failure is FailureClass.CONTEXT_TOO_LONG:
             known = self._corrections.get(step.participant, UNCORRECTED)
-            smallest = min(guessed, known.refused_tokens or guessed)
-            self._corrections[step.participant] = replace(known, refused_tokens=smallest)
+            if step.purpose is Purpose.COMPACTION:
+                known = replace(known, refused_part=min(guessed, known.refused_part or guessed))
+            else:
+                known = replace(known, refused_tokens=min(guessed, known.refused_tokens or guessed))
+            self._corrections[step.participant] = known
         return guessed
 
     def entries(self, participant: str, *, trim_upto: int) -> list[Entry]:
@@ -83,7 +90,8 @@ class PromptSizes:
     def _trim(self, participant: str, upto: int) -> None:
         view = self._views.of[participant]
         if upto > view.trimmed_upto:
-            view.trim(upto, shortened_calls(view, self._seating.definition.context))
+            settings, reads_on = self._seating.definition.context, self._seating.reads_on(participant)
+            view.trim(upto, shortened_calls(view, settings, reads_on=reads_on))
 
     def _correct(self, participant: str, usage: Usage, guessed: int) -> None:
         counted = usage.input + usage.cached_input + usage.cache_write

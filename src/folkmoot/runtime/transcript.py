@@ -134,7 +134,7 @@ class Transcript:
         under_way: Mapping[str, UUID],
     ) -> Facts:  # fmt: skip
         is_cut = self.protocol.is_opened and self.sizes.are_cut
-        prompts = self.sizes.facts(self._model_calls) if is_cut else {}
+        prompts = self.sizes.facts() if is_cut else None
         return Facts(
             now, work_deadline, stopped_by, self._model_calls, self._calls, self._decisions, ran_out, prompts, under_way
         )
@@ -240,7 +240,7 @@ class Transcript:
     def begun(self, step: AskModel, call_id: UUID, *, unread: Sequence[Item]) -> ModelCallBegun:
         """The row of a model call that begins now. `unread`: items that are written with it."""
         model = self.seating.model_of(step.participant, step.purpose)
-        prompt = self.sizes.facts(self._model_calls, unread=() if self.sizes.are_cut else unread)[step.participant]
+        prompt = self.sizes.of(step, unread=() if self.sizes.are_cut else unread)
         self.sizes.note_begun(call_id, prompt.guessed)
         return ModelCallBegun(
             call_id, step.turn_id, step.key, step.participant, model.provider, model.model_name, step.purpose.value, prompt.guessed,

@@ -79,13 +79,14 @@ async def noted_model_calls(reader: Reader, tenant_id: UUID, *, run_id: UUID) ->
 class Prompted:
     """What a run's model calls tell of a participant's prompts. `trimmed_upto`: a sequence, 0 if nothing was trimmed.
 
-    `refused_tokens`: the smallest guess that a provider refused as too long. `guessed_tokens` and `usage`: of the newest prompt that a
-    provider counted. Null: there is none.
+    `refused_tokens`: the smallest guess that a provider refused as too long; `refused_part`: likewise of what a summariser was shown.
+    `guessed_tokens` and `usage`: of the newest prompt that a provider counted. Null: there is none.
     """
 
     participant: str
     trimmed_upto: int
     refused_tokens: int | None
+    refused_part: int | None
     guessed_tokens: int | None
     usage: Usage | None
 
@@ -94,7 +95,7 @@ async def prompted(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> list[Pro
     rows = [row async for row in _sql.prompted(reader.connection, tenant_id=tenant_id, run_id=run_id)]
     return [
         Prompted(
-            row["participant"], row["trimmed_upto"], row["refused_tokens"], row["guessed_tokens"],
+            row["participant"], row["trimmed_upto"], row["refused_tokens"], row["refused_part"], row["guessed_tokens"],
             USAGE.read(row["usage"]) if row["usage"] else None,
         )
         for row in rows

@@ -9,12 +9,15 @@ select body ->> 'result' from item
 where tenant_id = :tenant_id and run_id = :run_id and kind = 'toolResult' and body ->> 'tool_call_id' = :call_id;
 
 -- name: noted_model_calls
--- What the engine and the adapters must know beside the items: calls under way or failed, and what a replay needs of the others.
+-- What the engine and the adapters must know beside the items: calls under way, or failed and not answered since, and what a replay
+-- needs of the others.
 select model_call_id, step_key, ended_at, error_class, error_message, extract(epoch from not_before)::float8 as not_before, provider, model, replay,
     guessed_tokens, estimated_tokens, participant, purpose
 from model_call
 where tenant_id = :tenant_id and run_id = :run_id and voided_at is null
-    and (ended_at is null or error_class is not null or replay is not null)
+    and (ended_at is null or replay is not null or error_class is not null and step_key not in (
+        select step_key from model_call
+        where tenant_id = :tenant_id and run_id = :run_id and voided_at is null and ended_at is not null and error_class is null))
 order by started_at, model_call_id;
 
 -- name: prompted
@@ -25,6 +28,7 @@ with m as (
     from model_call where tenant_id = :tenant_id and run_id = :run_id and voided_at is null)
 select participant, max(trimmed_upto) as trimmed_upto,
     min(guessed_tokens) filter (where error_class = 'ContextTooLong' and purpose <> 'compaction') as refused_tokens,
+    min(guessed_tokens) filter (where error_class = 'ContextTooLong' and purpose = 'compaction') as refused_part,
     (array_agg(guessed_tokens order by started_at desc) filter (where is_counted))[1] as guessed_tokens,
     (array_agg(usage order by started_at desc) filter (where is_counted))[1] as usage
 from m group by participant;
