@@ -239,6 +239,7 @@ class Conversation:
         """Record a step's outcome with what follows; gives the outcome's own items."""
         made: list[Item] = []
         if isinstance(step, AskModel):
+            self.under_way.pop(step.key, None)
             self.requests.append((step, self.request(step)))
             if isinstance(outcome, ModelReply) and (fault := record.fault_of_reply(step, outcome)) is not None:
                 outcome = ModelFailure(FailureClass.UNUSABLE, fault)
