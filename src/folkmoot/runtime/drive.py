@@ -11,21 +11,16 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from decimal import Decimal
+from functools import partial
 from typing import Any
 from uuid import UUID
 
-from folkmoot.domain.costs import cost_of
 from folkmoot.domain.items import EndReason, Item, Summary
 from folkmoot.domain.model_calls import (
-    WAITED_OUT,
     FailureClass,
     Held,
-    ModelCallFact,
-    ModelChoice,
     ModelFailure,
     ModelReply,
-    Usage,
 )
 from folkmoot.domain.runs import ClaimedRun, Facts
 from folkmoot.engine import decide, record, time_limits
@@ -33,13 +28,13 @@ from folkmoot.engine.protocol import Protocol
 from folkmoot.engine.step import AskModel, End, RunCall
 from folkmoot.kernel import fault_points
 from folkmoot.kernel.errors import LeaseLost, Unreachable
-from folkmoot.runtime import perform
-from folkmoot.runtime.options import backoff_seconds
+from folkmoot.runtime import ended_calls, perform
+from folkmoot.runtime.ended_calls import priced
 from folkmoot.runtime.plans import Firm, Plan, planned
 from folkmoot.runtime.transcript import Transcript
 from folkmoot.runtime.workshop import DatabaseClock, Workshop
 from folkmoot.store import appends, runs
-from folkmoot.store.appends import Append, HandBack, ModelCallBegun, ModelCallEnded, Pause
+from folkmoot.store.appends import Append, HandBack, ModelCallBegun, Pause
 
 
 class StepFault(Exception):
@@ -71,7 +66,9 @@ class Drive:
         self._is_apart = is_apart
         self._stopped_by = stopped_by
         self._clock = DatabaseClock(claimed.now)
-        self._transcript = Transcript(claimed.claim, claimed.last_sequence, cost_of=self._cost)
+        self._transcript = Transcript(
+            claimed.claim, claimed.last_sequence, cost_of=partial(priced, workshop, self._clock)
+        )
         self._under_way: dict[str, asyncio.Task[None]] = {}
         self._asking: dict[str, ModelCallBegun] = {}
         self._cut: list[asyncio.Task[None]] = []
@@ -333,45 +330,21 @@ class Drive:
         if isinstance(outcome, ModelReply) and (fault := record.fault_of_reply(step, outcome)) is not None:
             outcome = ModelFailure(FailureClass.UNUSABLE, fault, usage=outcome.usage)
         if isinstance(outcome, ModelFailure):
-            ended = self._failed(step, call_id, outcome, key_rests=done.key_rests)
-            return await self._commit(Firm(model_calls_ended=[ended]))
+            failed = ended_calls.failed(
+                self._workshop, self._clock, self._transcript, step, call_id=call_id, failure=outcome, key_rests=done.key_rests
+            )  # fmt: skip
+            return await self._commit(Firm(model_calls_ended=[failed]))
         made = record.items_of_reply(seating, protocol, step, reply=outcome, model_call_id=call_id, new_id=new_id)
-        await self._commit(Firm(made, [self._answered(step, call_id, outcome)]))
+        ended = ended_calls.answered(
+            self._workshop, self._clock, self._transcript, step, call_id=call_id, reply=outcome
+        )
+        await self._commit(Firm(made, [ended]))
 
     def _is_awaited(self, done: perform.Performed) -> bool:
         if isinstance(done, perform.Called):
             return done.step.key in self._under_way
         asked = self._asking.get(done.step.key)
         return asked is not None and asked.model_call_id == done.model_call_id
-
-    def _answered(self, step: AskModel, call_id: UUID, reply: ModelReply) -> ModelCallEnded:
-        self._transcript.note_reply(step, call_id, reply)
-        cost = self._cost(self._model_of(step), reply.usage, reply.service_tier)
-        return ModelCallEnded(call_id, reply.usage, reply.replay, reply.service_tier, cost=cost)
-
-    def _failed(self, step: AskModel, call_id: UUID, failure: ModelFailure, *, key_rests: bool) -> ModelCallEnded:
-        wait: float | None = None
-        if failure.failure in WAITED_OUT and not key_rests:  # else another key may be free now
-            wait = backoff_seconds(self._workshop.options, step.attempt, self._workshop.chance())
-            wait = max(wait, failure.retry_after_seconds or 0.0)
-        not_before = self._clock.now_timestamp() + wait if wait is not None else None
-        guessed = self._transcript.sizes.note_failure(step, call_id, failure.failure)
-        fact = ModelCallFact(call_id, step.key, failure.failure, failure.message, not_before, guessed)
-        self._transcript.note_failure(fact)
-        return ModelCallEnded(
-            call_id, failure.usage, error_class=failure.failure.value, error_message=failure.message, wait_seconds=wait,
-            cost=self._cost(self._model_of(step), failure.usage, None) if failure.usage is not None else None,
-        )  # fmt: skip
-
-    def _model_of(self, step: AskModel) -> ModelChoice:
-        return self._transcript.seating.model_of(step.participant, step.purpose)
-
-    def _cost(self, model: ModelChoice, usage: Usage, service_tier: str | None) -> Decimal | None:
-        """At the prices of this moment."""
-        now = datetime.fromtimestamp(self._clock.now_timestamp(), UTC)
-        prompt_tokens = usage.input + usage.cached_input + usage.cache_write
-        prices = self._workshop.prices_of(model, now, prompt_tokens=prompt_tokens, service_tier=service_tier)
-        return cost_of(usage, prices)
 
     # waiting
 
