@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from folkmoot.domain.checking import operations_of
+from folkmoot.domain.definition_names import parse_reference
 from folkmoot.domain.definitions import AgentBinding, AgentVersion, DefinitionKind, Reference, RoundRobinVersion
 from folkmoot.domain.participant_checks import faults_of_participant
-from folkmoot.kernel.errors import Fault
+from folkmoot.kernel.errors import BadInput, Fault
 from folkmoot.services.apply import Document
 from folkmoot.services.operation_links import CONNECTORS
 from folkmoot.services.references import NOUNS
@@ -39,7 +40,20 @@ def link_faults(document: Document, known: Known) -> Iterator[Fault]:
         model = version.compaction_model
         if model is not None and _missing(DefinitionKind.AI_MODEL, model, document, known):
             yield _no_such("/contextSettings/compactionModel", DefinitionKind.AI_MODEL, model, document)
+        yield from _stack_faults(version, document, known)
         yield from _connector_faults("", version, document, known)
+
+
+def _stack_faults(version: RoundRobinVersion, document: Document, known: Known) -> Iterator[Fault]:
+    if version.credential_stack is None:
+        return
+    try:
+        stack = parse_reference(version.credential_stack)
+    except BadInput as error:
+        yield Fault("/credentialStack", str(error))
+        return
+    if _missing(DefinitionKind.CREDENTIAL_STACK, stack, document, known):
+        yield _no_such("/credentialStack", DefinitionKind.CREDENTIAL_STACK, stack, document)
 
 
 def _connector_faults(

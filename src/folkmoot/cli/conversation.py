@@ -133,6 +133,10 @@ def _said(body: items.Body) -> str:
         return "passes"
     if isinstance(body, items.ToolCall):
         return f"calls {screen.printable(body.function_name)}({_short(body.arguments_json)})"
+    if isinstance(body, items.Summary):
+        return (
+            f"has what was said up to item {body.covered_up_to_sequence} in short from now on: {_short(body.summary)}"
+        )
     return ""
 
 

@@ -108,6 +108,10 @@ def _keys(
     return made
 
 
+# A secret that is made anew under its old name is another one.
+_ANEW = "save what names it again, with a secret that is there"
+
+
 def _key(entry: CredentialEntry, name: str, found: KeysNow, title: str | None) -> KeyNow:
     place = place_of(entry)
     if entry.secret_id is None:
@@ -115,10 +119,10 @@ def _key(entry: CredentialEntry, name: str, found: KeysNow, title: str | None) -
         return KeyNow(f"server:{place}", shown, name, place, None, entry.is_own_license)
     secret = found.secrets.get(entry.secret_id)
     shown = f"the secret '{secret.name}'" if secret is not None else f"the secret {entry.secret_id}"
-    problem = "was deleted" if secret is None else None
+    problem = f"was deleted: {_ANEW}" if secret is None else None
     if title is not None:
         shown = title.format(entry.name)
-        problem = "names a secret that was deleted" if secret is None else None
+        problem = f"names a secret that was deleted: {_ANEW}" if secret is None else None
     id_ = str(entry.secret_id)
     return KeyNow(
         id_, shown, name, place, id_, entry.is_own_license, secret.version if secret is not None else DELETED, problem

@@ -38,6 +38,12 @@ async def sums(
 
     Raises BadInput for more keys.
     """
+    if wanted.since is not None and wanted.before is not None and wanted.since >= wanted.before:
+        message = "The time that usage is asked for ends before it begins: 'to' must be after 'from'."
+        raise BadInput(message, (Fault("/query/to", message),))
+    if len(set(by)) < len(by):
+        message = "Usage is grouped by two different keys; leave one out."
+        raise BadInput(f"'thenBy': {message}", (Fault("/query/thenBy", message),))
     if len(set(by)) > MOST_KEYS:
         message = f"Usage is grouped by {MOST_KEYS} keys at most; these are {len(set(by))}. Leave some out."
         raise BadInput(f"'groupBy': {message}", (Fault("", message),))

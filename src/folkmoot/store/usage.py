@@ -6,6 +6,7 @@ Deliberately absent: prices, and limits (`budgets`).
 from __future__ import annotations
 
 from collections.abc import Collection
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -108,7 +109,7 @@ def _grouped(row: Any) -> GroupedUsage:
     )  # fmt: skip
     tokens = Usage(**{kind: int(row[kind]) for kind in KINDS}, estimated=row["estimated_calls"] > 0)
     found = UsageSum(
-        tokens, row["calls"], row["estimated_calls"], row["failed_calls"], row["unpriced_calls"], row["cost"]
+        tokens, row["calls"], row["estimated_calls"], row["failed_calls"], row["unpriced_calls"], _cost(row)
     )
     return GroupedUsage(group, found)
 
@@ -119,3 +120,8 @@ def _call(row: Any) -> UsedCall:
         row["purpose"], row["credential"], row["is_own_license"], row["service_tier"],
         USAGE.read(row["usage"]) if row["usage"] is not None else None, row["error_class"], row["cost"],
     )  # fmt: skip
+
+
+def _cost(row: Any) -> Decimal | None:
+    """Nothing used costs nothing; null is a price that is not known."""
+    return row["cost"] if row["cost"] is not None or row["unpriced_calls"] else Decimal(0)
