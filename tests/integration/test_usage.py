@@ -8,12 +8,14 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import astuple, replace
+from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import chain, combinations
 from pathlib import Path
 from typing import Any
 
 import panels
+import pytest
 from api_at_hand import NAMESPACE, RUNS, Served, problem_of, put, served, watching
 from crews import Listening, crew, until
 from keeping_books import KINDS, Books, bookkeeper
@@ -21,7 +23,9 @@ from shell import Shell
 
 from folkmoot.api.mapping import usage as mapping
 from folkmoot.domain.model_calls import Usage
+from folkmoot.domain.tenancy import Caller
 from folkmoot.domain.usage import GroupedUsage, UsageFilter, UsageKey
+from folkmoot.kernel.errors import BadInput
 from folkmoot.kernel.ids import NewId
 from folkmoot.services import keys, usage
 from folkmoot.services.usage import RunUsage
@@ -323,3 +327,18 @@ async def test_lost_call_is_counted_estimated_and_priced_as_such(database: Datab
     shown = mapping.run_usage(RunUsage(started.run_id, total, None, None, tuple(calls)), calls=calls, following=None)
     assert [call.is_estimated for call in shown.items] == [True, False, False, False]
     assert shown.items[0].failure_reason == "Lost"
+
+
+async def test_what_cannot_be_asked_for_is_refused_and_nothing_costs_nothing(
+    database: Database, caller: Caller
+) -> None:
+    """Bad input: one key twice, a time that ends before it begins. A cost that is null is a price that is not known."""
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    for wanted, by in (
+        (UsageFilter(), [UsageKey.DAY, UsageKey.DAY]),
+        (UsageFilter(since=now, before=now), []),
+    ):
+        with pytest.raises(BadInput):
+            await usage.sums(database, caller, wanted=wanted, by=by, limit=10)
+    (found,) = await usage.sums(database, caller, wanted=UsageFilter(), limit=10)
+    assert (found.total.calls, found.total.unpriced_calls, found.total.cost) == (0, 0, Decimal(0))
