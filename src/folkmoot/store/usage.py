@@ -46,7 +46,7 @@ async def sums(
 async def total(reader: Reader, tenant_id: UUID, *, wanted: UsageFilter) -> UsageSum:
     """All calls under a filter as one sum."""
     found = await sums(reader, tenant_id, wanted=wanted, limit=1)
-    return found[0].total if found else UsageSum(Usage(), 0, 0, 0, 0, None)
+    return found[0].total if found else UsageSum(Usage(), 0, 0, 0, 0, Decimal(0))
 
 
 def parameters(
