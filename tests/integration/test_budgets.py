@@ -299,7 +299,7 @@ async def test_start_can_lower_a_budget_and_is_refused_what_cannot_be_held(serve
     run = (await client.put(start, json={"budget": {"tokens": 900}})).json()
     shown = (await client.get(f"{RUNS}/by-id/{run['id']}/usage")).json()
     assert shown["budget"] == {"tokens": 900, "money": 0.5}
-    assert shown["total"]["calls"] == 0 and shown["total"]["cost"] is shown["tree"] is None
+    assert shown["total"]["calls"] == shown["total"]["cost"] == 0 and shown["tree"] is None
 
     # a price that is not known cannot be held to a budget of money: neither a run's nor the tenant's
     start = await publish(server, prices={"output": 1}, budget={"money": 0.5})
