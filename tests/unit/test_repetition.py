@@ -214,3 +214,17 @@ def test_a_worker_that_takes_over_counts_on() -> None:
     assert warned(talk) == ["Ann"]
     use(talk, "Ann", "look")
     assert is_stuck(talk)
+
+
+def test_tool_that_polls_may_be_called_again_and_again() -> None:
+    """B36: polling tools, marked as such, are excepted; others beside them are not."""
+    talk = Conversation(
+        panel(seat("Ann", tool("poll", is_polling=True), tool("look")), "Ben", max_tool_call_loops=MANY)
+    )
+    for _ in range(12):
+        use(talk, "Ann", "poll", "not yet")
+    assert warned(talk) == []
+    for _ in range(4):
+        use(talk, "Ann", "look")
+        use(talk, "Ann", "poll", "not yet")
+    assert warned(talk) == ["Ann"]

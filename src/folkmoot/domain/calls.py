@@ -42,6 +42,7 @@ class Tool:
     """What a participant may call beyond the protocol, as it was when the run started. Limits: seconds, bytes of UTF-8.
 
     `parameters`: what the model sees, without what is bound. `is_gated`: a call waits for a person's approval.
+    `is_polling`: the same call may be made again and again, until something has changed.
     `guidance` is added to the participant's instructions.
     """
 
@@ -52,6 +53,7 @@ class Tool:
     is_read_only: bool = False
     is_terminal: bool = False
     is_gated: bool = False
+    is_polling: bool = False
     limit_seconds: float = 60.0
     limit_bytes: int = 262_144
     guidance: str | None = None

@@ -181,7 +181,8 @@ class Protocol:
             return
         closed = next((c for c in turn.open_calls if c.call.call_id == result.tool_call_id), None)
         if closed is not None:
-            self.repetition = self.repetition.noting(closed.call, result)
+            if not seating.is_polling(closed.call):
+                self.repetition = self.repetition.noting(closed.call, result)
             if result.tool_result_id is not None or seating.definition.context.trims:
                 self.readers |= {turn.participant}
             turn = replace(turn, open_calls=tuple(c for c in turn.open_calls if c is not closed))

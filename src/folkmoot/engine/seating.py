@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from folkmoot.domain.calls import Tool
+from folkmoot.domain.calls import AskedCall, Tool
 from folkmoot.domain.definitions import ChatMode, Participant, ResolvedInteraction
 from folkmoot.domain.items import Author, AuthorKind
 from folkmoot.domain.model_calls import ModelChoice, OfferedTool, Purpose
@@ -87,6 +87,11 @@ class Seating:
     def reads_on(self, participant: str) -> bool:
         """Whether a participant has the tool that reads on in results that are not shown whole."""
         return tools_offered.READ_RESULT.name in self.tools[participant]
+
+    def is_polling(self, call: AskedCall) -> bool:
+        """Whether a call may be repeated until something has changed."""
+        tool = self.tools[call.participant].get(call.name)
+        return tool is not None and tool.is_polling
 
     @property
     def gated(self) -> dict[str, frozenset[str]]:

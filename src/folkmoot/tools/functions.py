@@ -49,6 +49,7 @@ class _Traits:
     limit_seconds: float = 60.0
     limit_bytes: int = 262_144
     is_gated: bool = False
+    is_polling: bool = False
 
 
 def function_tool(
@@ -56,6 +57,7 @@ def function_tool(
     is_idempotent: bool = False,
     is_read_only: bool = False,
     is_terminal: bool = False,
+    is_polling: bool = False,
     limit_seconds: float = 60.0,
     limit_bytes: int = 262_144,
     approval_mode: ApprovalMode | str = ApprovalMode.NEVER,
@@ -63,7 +65,8 @@ def function_tool(
     """Mark a function with what is known of it; it stays callable as it was. Without a mark the cautious defaults hold.
 
     `is_idempotent`: the same call with the same idempotency key has its effect once. `is_read_only`: it changes nothing.
-    `is_terminal`: its success ends the participant's turn. `limit_bytes` is of the result's text in UTF-8.
+    `is_terminal`: its success ends the participant's turn. `is_polling`: it asks how something stands, and may be called the same way
+    again and again without being taken for a circle. `limit_bytes` is of the result's text in UTF-8.
     `approval_mode`: `Never`, `Always`, or `Destructive`: a person approves each call, of a function that is not read-only.
     """
     if not 0 < limit_seconds < math.inf:
@@ -71,7 +74,7 @@ def function_tool(
     if limit_bytes < 1:
         raise ValueError("limit_bytes must be a number of bytes of at least 1.")
     is_gated = ApprovalMode(approval_mode).gates(is_destructive=not is_read_only)
-    traits = _Traits(is_idempotent, is_read_only, is_terminal, limit_seconds, limit_bytes, is_gated)
+    traits = _Traits(is_idempotent, is_read_only, is_terminal, limit_seconds, limit_bytes, is_gated, is_polling)
 
     def mark(function: _F) -> _F:
         setattr(function, _ATTRIBUTE, traits)
@@ -135,6 +138,7 @@ class FunctionTools:
             is_idempotent=traits.is_idempotent,
             is_read_only=traits.is_read_only,
             is_terminal=traits.is_terminal,
+            is_polling=traits.is_polling,
             is_gated=traits.is_gated,
             limit_seconds=traits.limit_seconds,
             limit_bytes=traits.limit_bytes,
