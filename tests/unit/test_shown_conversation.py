@@ -9,6 +9,7 @@ from engine_harness import NOW
 
 from folkmoot.cli.conversation import Printer
 from folkmoot.domain import items
+from folkmoot.domain.credentials import CredentialFailure
 from folkmoot.domain.items import Author, AuthorKind, Item, StoredItem
 
 
@@ -20,3 +21,11 @@ def test_summary_is_told_as_one(capfd: pytest.CaptureFixture[str]) -> None:
     shown = capfd.readouterr()
     assert "Ann: has what was said up to item 17 in short" in (shown.out + shown.err)
     assert "They compared the road" in (shown.out + shown.err)
+
+
+def test_key_that_failed_is_told_with_its_rest(capfd: pytest.CaptureFixture[str]) -> None:
+    """platform.md: failures are recorded with retryAfterSeconds; whoever looks at a run sees them."""
+    failure = CredentialFailure("k-1", "openai", "Authentication", "The key was refused.", NOW, 600)
+    Printer().key_failed(failure)
+    shown = capfd.readouterr()
+    assert "k-1 failed (Authentication) and rested for 600 s: The key was refused." in shown.out + shown.err

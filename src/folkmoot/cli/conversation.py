@@ -8,6 +8,7 @@ from uuid import UUID
 
 from folkmoot.cli import cards, screen
 from folkmoot.domain import items
+from folkmoot.domain.credentials import CredentialFailure
 from folkmoot.domain.items import AuthorKind, Item, StoredItem
 from folkmoot.domain.pending import PERSON
 from folkmoot.domain.runs import Run
@@ -53,6 +54,11 @@ class Printer:
             # blanks in place of an escape code: NO_COLOR wants none
             screen.write("\r" + " " * self._status_columns + "\r")
             self._status_columns = 0
+
+    def key_failed(self, failure: CredentialFailure) -> None:
+        """A key that a call of the run failed with, and for how long it then rested for all."""
+        rested = f"The key {failure.key} failed ({failure.reason}) and rested for {failure.retry_after_seconds} s: {failure.detail}"
+        self.line(screen.paint(f"-- {screen.printable(rested)}", screen.DIM))
 
     def line(self, text: str) -> None:
         self.clear()

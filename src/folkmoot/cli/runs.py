@@ -70,6 +70,8 @@ async def _show(run_id: UUID, *, as_json: bool) -> None:
     for stored in whole.items:
         printer.show(stored)
     printer.clear()
+    for failure in whole.credential_failures:
+        printer.key_failed(failure)
     for entry in waiting:
         for line in (*cards.lines(entry), f"   {cards.command(entry.entry)}"):
             printer.line(screen.printable(line))
