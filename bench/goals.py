@@ -121,7 +121,7 @@ GOALS = (
     *(
         Goal(
             f"{name}: CPU of a turn at 3,000 in a small window over one after the first summary",
-            _median("w", name, "growth"),
+            _median("w", name, "cpu_growth"),
             1.2,
         )
         for name in PROVIDERS
