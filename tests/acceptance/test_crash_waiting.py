@@ -73,7 +73,10 @@ async def test_an_undisturbed_run_waits_five_times_and_reaches_each_point_so_oft
             await undisturbed(crew, caller, new_id)
     finally:
         fault_points.disarm_all()
-    assert reached == REACHED
+    # A person who answers just before a commit has it decided and written once more.
+    again = reached["before_commit"] - REACHED["before_commit"]
+    assert 0 <= again <= 5 and again == reached["after_commit"] - REACHED["after_commit"]
+    assert {**reached, "before_commit": 20, "after_commit": 20} == REACHED
     assert all(nth <= reached[point] for point, nth in waiting_panel.MATRIX)
     assert await checker.faults(crew.database, crew.log) == []
 

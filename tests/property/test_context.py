@@ -234,7 +234,7 @@ def live(context: ContextSettings, window: int, script: Sequence[tuple[tuple[str
 scripts = st.lists(st.tuples(moves, summaries), min_size=25, max_size=90)
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 @given(cuts, st.sampled_from([900, 1500, 4000]), scripts)
 def test_what_is_sent_fits_in_order_and_whole(
     context: ContextSettings, window: int, script: list[tuple[tuple[str, str], str | None]]
