@@ -11,6 +11,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -21,6 +22,7 @@ from folkmoot.domain.operations import SecretHeader
 from folkmoot.kernel.errors import NotFound
 from folkmoot.kernel.ids import NewId
 from folkmoot.llm.catalogue import prices_of
+from folkmoot.llm.registry import Models
 from folkmoot.llm.scripted import ScriptedModel
 from folkmoot.runtime import large_results
 from folkmoot.runtime.options import WorkerOptions
@@ -73,6 +75,20 @@ class Listening:
     @property
     def asked(self) -> list[str]:
         return [request.participant for request in self.requests]
+
+
+class Asking(Listening):
+    """The adapters of the product in place of the scripted one; what they are asked is not noted."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.models = Models(data_dir=folder)
+
+    def adapter_of(self, choice: ModelChoice) -> Model:
+        return self.models.adapter_of(choice)
+
+    async def close(self) -> None:
+        await self.models.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from fake_anthropic_rules import REDACTED, SIGNATURE, content_of, fault_of, is_marked
-from fake_server import Problem, Read, serving
-from fake_words import PLAYS, Answer, Counts, Piece, PrefixCache, Seen, in_pieces
+from fake_server import Problem, Read, faked
+from fake_words import PLAYS, Answer, Counts, Piece, PrefixCache, in_pieces
 
 Json = Any
 
@@ -29,14 +29,6 @@ _FINISH = {
 _TYPES = {400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 404: "not_found_error"} | {
     402: "billing_error", 413: "request_too_large", 429: "rate_limit_error", 500: "api_error", 529: "overloaded_error"
 }  # fmt: skip
-
-
-@contextmanager
-def fake_anthropic(seen: Seen | None = None, **settings: Any) -> Iterator[tuple[str, Seen]]:
-    """The base URL of a running server, and what it sees. `settings`: fields of Seen."""
-    seen = seen or Seen(**settings)
-    with serving(PROVIDER, seen) as url:
-        yield url, seen
 
 
 def _problem(status: int, message: str, **headers: str) -> Problem:
@@ -119,6 +111,7 @@ class _Anthropic:
 
 
 PROVIDER = _Anthropic()
+fake_anthropic = partial(faked, PROVIDER)
 
 
 def _input(arguments: str) -> Json:

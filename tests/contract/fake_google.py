@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from fake_google_rules import fault_of, functions_of, schema_of, signature_of
-from fake_server import Problem, Read, serving
-from fake_words import PLAYS, Answer, Counts, Piece, PrefixCache, Seen, in_pieces
+from fake_server import Problem, Read, faked
+from fake_words import PLAYS, Answer, Counts, Piece, PrefixCache, in_pieces
 
 Json = Any
 
@@ -28,14 +28,6 @@ _FINISH = {
     "refused": "PROHIBITED_CONTENT",
     "malformed": "MALFORMED_FUNCTION_CALL",
 }
-
-
-@contextmanager
-def fake_google(seen: Seen | None = None, **settings: Any) -> Iterator[tuple[str, Seen]]:
-    """The base URL of a running server, and what it sees. `settings`: fields of Seen."""
-    seen = seen or Seen(**settings)
-    with serving(PROVIDER, seen) as url:
-        yield url, seen
 
 
 def _problem(status: int, name: str, message: str, *details: Json) -> Problem:
@@ -125,6 +117,7 @@ class _Google:
 
 
 PROVIDER = _Google()
+fake_google = partial(faked, PROVIDER)
 
 
 def _finish(answer: Answer) -> str:

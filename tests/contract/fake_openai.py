@@ -9,27 +9,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
-from fake_server import Problem, Read, serving
-from fake_words import CUT_ARGUMENTS, PLAYS, Answer, Counts, Piece, PrefixCache, Seen, counted, in_pieces
-
-__all__ = ["CUT_ARGUMENTS", "PROVIDER", "Seen", "counted", "fake_openai"]
+from fake_server import Problem, Read, faked
+from fake_words import PLAYS, Answer, Counts, Piece, PrefixCache, in_pieces
 
 Json = Any
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _FINISH = {"calls": "tool_calls", "filtered": "content_filter", "refused": "stop", "window": "length"}
 _NOT_ON_TOP = ("oneOf", "anyOf", "allOf", "enum", "not")
-
-
-@contextmanager
-def fake_openai(seen: Seen | None = None, **settings: Any) -> Iterator[tuple[str, Seen]]:
-    """The base URL of a running server, and what it sees. `settings`: fields of Seen."""
-    seen = seen or Seen(**settings)
-    with serving(PROVIDER, seen) as url:
-        yield url, seen
 
 
 def _problem(status: int, message: str, code: str | None = None, **headers: str) -> Problem:
@@ -121,6 +111,7 @@ class _OpenAi:
 
 
 PROVIDER = _OpenAi()
+fake_openai = partial(faked, PROVIDER)
 
 
 def _usage(counts: Counts) -> Json:

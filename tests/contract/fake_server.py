@@ -72,6 +72,14 @@ class Provider(Protocol):
 
 
 @contextmanager
+def faked(provider: Provider, seen: Seen | None = None, **settings: Any) -> Iterator[tuple[str, Seen]]:
+    """The base URL of a running server, and what it sees. `settings`: fields of Seen."""
+    seen = seen or Seen(**settings)
+    with serving(provider, seen) as url:
+        yield url, seen
+
+
+@contextmanager
 def serving(provider: Provider, seen: Seen, *, port: int = 0) -> Iterator[str]:
     """The base URL of a running server."""
     loop = asyncio.new_event_loop()

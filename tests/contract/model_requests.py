@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +12,12 @@ from folkmoot.domain.model_calls import (
     Access,
     Entry,
     ModelChoice,
+    ModelReply,
     ModelRequest,
     OfferedTool,
     OtherText,
     Purpose,
+    Replay,
     Sampling,
     SystemText,
 )
@@ -36,6 +39,11 @@ DATA_DIR = next(
     ),
     None,
 )
+
+
+def stored(maker: ModelChoice, reply: ModelReply) -> Replay:
+    """A reply's replay as it comes back from where it was kept."""
+    return Replay(maker.provider, maker.model_name, json.loads(json.dumps(reply.replay)))
 
 
 def access_to(model: ModelChoice, key: str = KEY) -> Access | None:

@@ -9,8 +9,8 @@ from typing import Any
 
 from fake_anthropic import fake_anthropic
 from fake_google import fake_google
-from fake_openai import CUT_ARGUMENTS, fake_openai
-from fake_words import Seen
+from fake_openai import fake_openai
+from fake_words import CUT_ARGUMENTS, Seen
 from model_requests import KEY
 
 from folkmoot.domain.model_calls import (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID
@@ -12,10 +11,9 @@ import pytest
 import pytest_asyncio
 from anthropic import AsyncAnthropic
 from fake_words import Answer
-from model_requests import BALLOT, KEY, LOOK, a_request
+from lean_clients import VIEW, send_by_each
+from model_requests import BALLOT, KEY, LOOK, a_request, stored
 from models_at_hand import Subject, subject_of
-from pydantic_ai.direct import model_request
-from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
 
@@ -25,7 +23,6 @@ from folkmoot.domain.model_calls import (
     OtherText,
     OwnCall,
     OwnText,
-    Replay,
     Sampling,
     SystemText,
 )
@@ -99,7 +96,7 @@ async def test_thinking_and_what_is_redacted_go_back_as_they_came(anthropic: Sub
     """B41: with their signatures, before the words that they led to."""
     maker = anthropic.play("thinking-calls")
     reply = await anthropic.ask(a_request(maker, offered=(LOOK,)))
-    replay = Replay(maker.provider, maker.model_name, json.loads(json.dumps(reply.replay)))
+    replay = stored(maker, reply)
     view = [OtherText(None, "Go."), OwnText(reply.text, ONE), OwnCall("c1", "look", "{}", "rain", False, ONE)]
     await anthropic.ask(a_request(maker, view=view, replays={ONE: replay}, offered=(LOOK,)))
     blocks = anthropic.seen.bodies[-1]["messages"][1]["content"]
@@ -147,24 +144,15 @@ async def test_service_tier_is_told(anthropic: Subject) -> None:
 
 
 async def test_lean_client_sends_what_the_sdk_would_send(anthropic: Subject) -> None:
-    view = [
-        SystemText("S"),
-        OtherText(None, "Go."),
-        OwnCall("c1", "look", "{}", "x", False, None),
-        OtherText("Ben", "ü"),
-    ]
     choice = anthropic.play("InvalidRequest")
-    sent, url = Sender(ANTHROPIC).sending(a_request(choice, view=view, offered=(LOOK,))), choice.base_url or ""
+    sent, url = Sender(ANTHROPIC).sending(a_request(choice, view=VIEW, offered=(LOOK,))), choice.base_url or ""
     async with httpx2.AsyncClient() as http:
-        for client in (
+        clients = (
             AsyncAnthropic(base_url=url, api_key=KEY, http_client=http, max_retries=0),
             ReadyMessagesClient(url=url, key=KEY, http=http),
-        ):
-            model = AnthropicModel("InvalidRequest", provider=AnthropicProvider(anthropic_client=client))
-            with pytest.raises(ModelHTTPError, match="400"):
-                await model_request(
-                    model, sent.messages, model_settings=sent.settings, model_request_parameters=sent.parameters
-                )
+        )
+        providers = [AnthropicProvider(anthropic_client=client) for client in clients]
+        await send_by_each(sent, *(AnthropicModel("InvalidRequest", provider=provider) for provider in providers))
     plain, lean = anthropic.seen.bodies
     plain.pop("stream", None)
     assert lean == plain

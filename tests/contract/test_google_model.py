@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from typing import cast
 from uuid import UUID
@@ -13,10 +12,9 @@ import pytest_asyncio
 from fake_google_rules import signature_of
 from fake_words import Answer
 from google.genai import Client
-from model_requests import KEY, LOOK, a_request
+from lean_clients import VIEW, send_by_each
+from model_requests import KEY, LOOK, a_request, stored
 from models_at_hand import Subject, subject_of
-from pydantic_ai.direct import model_request
-from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.models.google import GoogleModel
 from pydantic_ai.providers.google import GoogleProvider
 
@@ -26,9 +24,7 @@ from folkmoot.domain.model_calls import (
     OtherText,
     OwnCall,
     OwnText,
-    Replay,
     Sampling,
-    SystemText,
 )
 from folkmoot.llm.google import GOOGLE
 from folkmoot.llm.google_client import ReadyContentClient
@@ -52,7 +48,7 @@ async def test_signature_of_a_thought_goes_back_with_the_call_that_it_led_to(goo
     google.seen.answer = lambda asked: Answer("Let me look.", calls, thinking="Hmm.", finish="calls")
     maker = google.play("gemini-3-pro")
     reply = await google.ask(a_request(maker, offered=(LOOK,)))
-    replay = Replay(maker.provider, maker.model_name, json.loads(json.dumps(reply.replay)))
+    replay = stored(maker, reply)
     view: list[Entry] = [OtherText(None, "Go."), OwnText(reply.text, ONE)]
     view += [OwnCall(f"c{n}", "look", arguments, "rain", False, ONE) for n, (_, arguments) in enumerate(calls)]
     view += [OtherText("Ben", "And?"), OwnCall("c9", "look", "{}", "sun", False, TWO)]
@@ -67,7 +63,7 @@ async def test_signature_of_a_thought_goes_back_with_the_call_that_it_led_to(goo
 async def test_signature_of_a_text_goes_back_with_it(google: Subject) -> None:
     maker = google.play("thinking")
     reply = await google.ask(a_request(maker))
-    replay = Replay(maker.provider, maker.model_name, json.loads(json.dumps(reply.replay)))
+    replay = stored(maker, reply)
     await google.ask(a_request(maker, view=[OtherText(None, "Go."), OwnText(reply.text, ONE)], replays={ONE: replay}))
     parts = google.seen.bodies[-1]["contents"][1]["parts"]
     assert [part.get("thoughtSignature") for part in parts if not part.get("thought")] == [signature_of("thinking")]
@@ -94,27 +90,15 @@ async def test_call_that_the_provider_could_not_read_is_an_empty_reply(google: S
 
 async def test_lean_client_sends_what_the_sdk_would_send(google: Subject) -> None:
     """But for what is empty or a default of the SDK's."""
-    view = [
-        SystemText("S"),
-        OtherText(None, "Go."),
-        OwnCall("c1", "look", "{}", "x", False, None),
-        OtherText("Ben", "ü"),
-    ]
     choice = google.play("InvalidRequest")
-    request = a_request(choice, view=view, offered=(LOOK,), required=True, sampling=Sampling(0.1, 0.5, 3, 50))
+    request = a_request(choice, view=VIEW, offered=(LOOK,), required=True, sampling=Sampling(0.1, 0.5, 3, 50))
     sent, url = Sender(GOOGLE).sending(request), choice.base_url or ""
     async with httpx2.AsyncClient(timeout=9) as http:
-        for provider in (
+        providers = (
             GoogleProvider(api_key=KEY, base_url=url, http_client=http),
             GoogleProvider(client=cast(Client, ReadyContentClient(url=url, key=KEY, http=http))),
-        ):
-            with pytest.raises(ModelHTTPError, match="400"):
-                await model_request(
-                    GoogleModel("InvalidRequest", provider=provider),
-                    sent.messages,
-                    model_settings=sent.settings,
-                    model_request_parameters=sent.parameters,
-                )
+        )
+        await send_by_each(sent, *(GoogleModel("InvalidRequest", provider=provider) for provider in providers))
     plain, lean = google.seen.bodies
     for tool in plain["tools"]:
         for made in tool["functionDeclarations"]:

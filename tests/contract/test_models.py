@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
-from fake_openai import CUT_ARGUMENTS
+from fake_words import CUT_ARGUMENTS
 from model_requests import BALLOT, LOOK, a_request
 from models_at_hand import CALLS, FAILURES, HTTP_PROVIDERS, WAITS, Subject, subject_of
 

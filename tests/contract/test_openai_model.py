@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from uuid import UUID
 
 import httpx2
-import pytest
 import pytest_asyncio
-from model_requests import BALLOT, KEY, LOOK, a_request
+from lean_clients import VIEW, send_by_each
+from model_requests import BALLOT, KEY, LOOK, a_request, stored
 from models_at_hand import Subject, subject_of
 from openai import AsyncOpenAI
-from pydantic_ai.direct import model_request
-from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
@@ -23,7 +20,6 @@ from folkmoot.domain.model_calls import (
     OtherText,
     OwnCall,
     OwnText,
-    Replay,
     ReplyCall,
     Sampling,
     SystemText,
@@ -97,25 +93,16 @@ async def test_only_the_agents_own_settings_are_sent(openai: Subject) -> None:
 
 async def test_lean_client_sends_what_the_sdk_would_send(openai: Subject) -> None:
     """The body that skips the SDK's transform is the same, byte for byte in its values."""
-    view = [
-        SystemText("S"),
-        OtherText(None, "Go."),
-        OwnCall("c1", "look", "{}", "x", False, None),
-        OtherText("Ben", "ü"),
-    ]
     choice = openai.play("InvalidRequest")
-    request = a_request(choice, view=view, offered=(LOOK,), sampling=Sampling(temperature=0.1, seed=3))
+    request = a_request(choice, view=VIEW, offered=(LOOK,), sampling=Sampling(temperature=0.1, seed=3))
     sent, url = Sender(OPENAI).sending(request), choice.base_url or ""
     async with httpx2.AsyncClient() as http:
-        for client in (
+        clients = (
             AsyncOpenAI(base_url=url, api_key=KEY, http_client=http, max_retries=0),
             ReadyBodyClient(url=url, key=KEY, http=http),
-        ):
-            model = OpenAIChatModel("InvalidRequest", provider=OpenAIProvider(openai_client=client))
-            with pytest.raises(ModelHTTPError, match="400"):
-                await model_request(
-                    model, sent.messages, model_settings=sent.settings, model_request_parameters=sent.parameters
-                )
+        )
+        providers = [OpenAIProvider(openai_client=client) for client in clients]
+        await send_by_each(sent, *(OpenAIChatModel("InvalidRequest", provider=provider) for provider in providers))
     plain, lean = openai.seen.bodies
     plain.setdefault("stream", False)
     assert lean == plain
@@ -127,9 +114,9 @@ async def test_reasoning_is_replayed_to_its_maker_alone(openai: Subject) -> None
     maker = openai.play("thinking")
     reply = await openai.ask(a_request(maker))
     assert reply.text == "Tea is fine."
-    stored = Replay(maker.provider, maker.model_name, json.loads(json.dumps(reply.replay)))
+    replay = stored(maker, reply)
     view = [OtherText(None, "Go."), OwnText(reply.text, UUID(int=1)), OtherText("Ben", "Sure?")]
-    replays = {UUID(int=1): stored}
+    replays = {UUID(int=1): replay}
     await openai.ask(a_request(maker, view=view, replays=replays))
     await openai.ask(a_request(openai.play("text"), view=view, replays=replays))
     again, other = (body["messages"][1] for body in openai.seen.bodies[1:])

@@ -15,7 +15,7 @@ from uuid import UUID
 import pytest
 import pytest_asyncio
 from fake_words import Answer, Asked
-from model_requests import BALLOT, KEY, LOOK, a_request, access_to
+from model_requests import BALLOT, KEY, LOOK, a_request, access_to, stored
 from models_at_hand import HTTP_PROVIDERS, Subject, subject_of
 
 from folkmoot.domain.model_calls import (
@@ -216,10 +216,10 @@ async def test_reasoning_is_replayed_to_its_maker_alone(remote: Subject) -> None
     maker = remote.play("thinking-calls")
     reply = await remote.ask(a_request(maker, offered=(LOOK,)))
     assert reply.text == "Let me look."
-    stored = Replay(maker.provider, maker.model_name, json.loads(json.dumps(reply.replay)))
+    replay = stored(maker, reply)
     view = [OtherText(None, "Go."), OwnText(reply.text, ONE)]
     view += [OwnCall(f"c{n}", "look", call.arguments_json, "rain", False, ONE) for n, call in enumerate(reply.calls)]
-    replays = {ONE: stored}
+    replays = {ONE: replay}
     renamed = replace(access_to(maker) or pytest.fail(), model_name="text")
     for model, access in ((maker, access_to(maker)), (remote.play("text"), None), (maker, renamed)):
         access = access or access_to(model)

@@ -13,16 +13,15 @@ import panels
 import pytest
 import pytest_asyncio
 from api_at_hand import NAMESPACE, RUNS, Served, problem_of, put, served
-from crews import Listening, crew, until
+from crews import Asking, crew, until
 from keeping_books import bookkeeper
 from panels import Started
 
 from folkmoot.domain.budgets import Amounts, Budget
 from folkmoot.domain.definitions import ResolvedInteraction
-from folkmoot.domain.model_calls import Model, ModelChoice
+from folkmoot.domain.model_calls import ModelChoice
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.kernel.ids import NewId
-from folkmoot.llm.registry import Models
 from folkmoot.store import budgets
 from folkmoot.store.database import Database, Writer
 
@@ -110,20 +109,6 @@ async def test_control_without_the_lock_both_get_it(
 
 
 # whole runs
-
-
-class Asking(Listening):
-    """Real adapters in place of the scripted one."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__()
-        self.models = Models(data_dir=folder)
-
-    def adapter_of(self, choice: ModelChoice) -> Model:
-        return self.models.adapter_of(choice)
-
-    async def close(self) -> None:
-        await self.models.close()
 
 
 def talk(

@@ -15,7 +15,7 @@ import crews
 import panels
 import pytest
 import waiting_panel
-from crews import Listening, until
+from crews import Asking, until
 from fake_openai import fake_openai
 from fake_words import Answer, Asked, Seen
 from panels import Started
@@ -24,10 +24,9 @@ from folkmoot.domain import items
 from folkmoot.domain.calls import Tool
 from folkmoot.domain.contexts import CompactionType, ContextMode, ContextSettings, TrimmingMode, TrimmingStyle
 from folkmoot.domain.definitions import ResolvedInteraction
-from folkmoot.domain.model_calls import Model, ModelChoice, Sampling
+from folkmoot.domain.model_calls import ModelChoice, Sampling
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.ids import NewId
-from folkmoot.llm.registry import Models
 from folkmoot.store import conversations
 from folkmoot.store.database import Database
 
@@ -39,20 +38,6 @@ PAY = Tool("pay", "Pays.", {"type": "object", "properties": {"amount": {"type": 
 WORDS = "The harbour road costs less than the bridge, as the town has found out; 港の道は安い. "
 SUMMARY = "They go through the numbers one by one, and have not settled yet."
 COMPACT = ContextSettings(mode=ContextMode.COMPACT)
-
-
-class Asking(Listening):
-    """The adapters of the product, and not the scripted one."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__()
-        self.models = Models(data_dir=folder)
-
-    def adapter_of(self, choice: ModelChoice) -> Model:
-        return self.models.adapter_of(choice)
-
-    async def close(self) -> None:
-        await self.models.close()
 
 
 @pytest.fixture

@@ -19,11 +19,10 @@ from folkmoot.domain.definitions import (
     AiModelVersion,
     DefinitionKind,
     ModelOverride,
-    ModelPurpose,
     Participant,
     Reference,
 )
-from folkmoot.domain.model_calls import ModelChoice
+from folkmoot.domain.model_calls import ModelChoice, ModelPurpose
 from folkmoot.domain.rights import RIGHTS, Role
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import BadInput, NotPermitted, NotYetBuilt

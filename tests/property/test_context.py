@@ -91,7 +91,8 @@ class Watched(Conversation):
         made = Views(self.seating.names, gated=self.seating.gated)
         for item in self.items:
             if isinstance(item.body, items.Summary):
-                made.pass_over()
+                nobodys = items.NoVote(item.item_id, "Ann", 1, "")  # takes its place, and is in no view
+                made.add(replace(item, body=items.OrchestratorMessage(""), detail=nobodys))
             else:
                 made.add(item)
         return made
@@ -167,7 +168,7 @@ def check(run: Watched, step: AskModel, *, window: int) -> None:
     compare([entry for entry in sent if not is_summary(entry)], expected, run)
     assert sum(is_summary(entry) for entry in sent) == (1 if covered else 0)
     nothing_is_parted(full, covered, run.stayed.get(name, set()))
-    fits(run, sent, prompt.cut is None, window=window)
+    fits(run, sent, prompt.cover is None, window=window)
 
 
 def before_newest_reply(entries: Sequence[Entry]) -> int:

@@ -166,7 +166,7 @@ class Conversation:
         """What the model of a step is shown, by the worker's own doors."""
         prompt = self.sizes.of(step)
         self.sizes.note_begun(UUID(int=0), prompt.guessed)
-        if step.cut is not None:
+        if step.cover is not None:
             return tuple(compaction.read_by_summariser(self.seating, self.views.of[step.participant], step))
         return tuple(self.sizes.entries(step.participant, trim_upto=prompt.trim_upto))
 

@@ -67,13 +67,23 @@ def go_on(run: Conversation, turns: int, *, summary: str | ModelFailure = SUMMAR
     raise AssertionError("the turns are not reached")
 
 
+def reach(run: Conversation, name: str) -> AskModel:
+    """All go on until a participant's model is the next to be asked, or what summarises for it."""
+    while True:
+        step = run.steps[0]
+        assert isinstance(step, AskModel)
+        if step.participant == name:
+            return step
+        go_on(run, 1)
+
+
 def look(run: Conversation, result: str, name: str = "look") -> None:
     run.say("Ann", reply("", call(name)))
     run.give(result)
 
 
 def sent_to(run: Conversation, name: str) -> tuple[Entry, ...]:
-    return next(entries for step, entries in reversed(run.requests) if step.participant == name and step.cut is None)
+    return next(entries for step, entries in reversed(run.requests) if step.participant == name and step.cover is None)
 
 
 def summaries(run: Conversation) -> list[items.Summary]:
@@ -124,7 +134,7 @@ class TestSummaries:
     def test_each_setting_changes_what_is_covered(self, change: dict[str, Any]) -> None:
         def where(context: ContextSettings) -> list[tuple[int, str | None]]:
             run = go_on(talk(context=context, window=8000), 60)
-            return [(step.cut.upto, step.instruction) for step, _ in run.requests if step.cut is not None]
+            return [(step.cover.upto, step.instruction) for step, _ in run.requests if step.cover is not None]
 
         assert where(COMPACT) != where(replace(COMPACT, **change))
 
@@ -205,12 +215,7 @@ class TestWhatStays:
     def test_open_vote_is_never_summarised(self) -> None:
         """Context: open votes and questions stay."""
         run = go_on(talk(window=WINDOW), 12)
-        step = run.steps[0]
-        assert isinstance(step, AskModel)
-        while step.participant != "Ben":
-            go_on(run, 1)
-            step = run.steps[0]
-            assert isinstance(step, AskModel)
+        reach(run, "Ben")
         run.say("Ben", reply("", call("call_vote", topic="Shall it be the harbour road? " + LONG * 3)))
         for _ in range(10):
             step = run.steps[0]
@@ -225,10 +230,9 @@ class TestWhatStays:
         """B21: never a result that the model has not yet seen."""
         context = replace(COMPACT, trimming=TrimmingMode.AFTER_CYCLES, trimming_cycles=0)
         run = go_on(talk(LOOK, context=context), 10)
-        while run.steps[0].participant != "Ann":  # type: ignore[union-attr]
-            go_on(run, 1)
-        if run.steps[0].cut is not None:  # type: ignore[union-attr]
-            run.take(run.steps[0], reply(SUMMARY))
+        step = reach(run, "Ann")
+        if step.cover is not None:
+            run.take(step, reply(SUMMARY))
         look(run, "The answer is 42. " + LONG)
         for _ in range(5):
             step = run.steps[0]
@@ -363,12 +367,7 @@ class TestFailures:
     def test_refusal_by_the_provider_brings_one_summary_and_one_retry(self) -> None:
         """Context: 'context too long' triggers one forced compaction and one retry."""
         run = go_on(talk(window=100_000), 9)
-        step = run.steps[0]
-        assert isinstance(step, AskModel)
-        while step.participant != "Ann":
-            go_on(run, 1)
-            step = run.steps[0]
-            assert isinstance(step, AskModel)
+        step = reach(run, "Ann")
         run.take(step, ModelFailure(FailureClass.CONTEXT_TOO_LONG, "Too long."))
         compact = run.steps[0]
         assert isinstance(compact, AskModel) and compact.purpose is Purpose.COMPACTION
@@ -451,9 +450,9 @@ def test_call_that_was_removed_is_covered_with_the_words_beside_it() -> None:
         if isinstance(step, RunCall):
             run.take(step, CallResult("seen", False))
         elif isinstance(step, AskModel) and step.purpose is Purpose.COMPACTION:
-            assert step.cut is not None
-            following = run.items[step.cut.upto]  # the first item that is not covered
-            covered.append((step.cut.upto, step.cut.upto if isinstance(following.body, items.ToolCall) else 0))
+            assert step.cover is not None
+            following = run.items[step.cover.upto]  # the first item that is not covered
+            covered.append((step.cover.upto, step.cover.upto if isinstance(following.body, items.ToolCall) else 0))
             run.take(step, reply(SUMMARY))
         elif isinstance(step, AskModel) and step.participant == "Ann":
             run.take(step, reply(f"{step.call} {LONG}", *([call("look", n=step.call)] if step.call % 4 else [])))

@@ -44,11 +44,11 @@ def test_summary_that_is_longer_than_wanted_is_not_summarised_for_ever(of_the_wa
     for _ in range(12):
         step = until_summarised(run)
         covered: list[int] = []
-        while isinstance(step, AskModel) and step.cut is not None:
+        while isinstance(step, AskModel) and step.cover is not None:
             assert len(covered) < 8, "it is summarised again and again before one call"
-            covered.append(step.cut.upto)
+            covered.append(step.cover.upto)
             text = ""
-            while tokens_of(text) < step.cut.summary_tokens * of_the_wanted:
+            while tokens_of(text) < step.cover.summary_tokens * of_the_wanted:
                 text += f"word{parting}"
             before = run.views.of["Ann"].tokens
             if run.take(step, reply(text)):
@@ -110,7 +110,9 @@ def test_reply_of_a_set_length_has_its_room() -> None:
     run = with_seat(talk(), sampling=Sampling(max_tokens=1800))
     go_on(run, 60)
     sizes = [
-        sum(map(entry_tokens, entries)) for step, entries in run.requests if step.participant == "Ann" and not step.cut
+        sum(map(entry_tokens, entries))
+        for step, entries in run.requests
+        if step.participant == "Ann" and not step.cover
     ]
     assert max(sizes) <= 4000 - 1800
     assert 0 < len(summaries(run)) < len(sizes) // 2
@@ -201,10 +203,10 @@ def test_settings_that_do_not_suit_a_window_are_taken_as_far_as_they_go(stored: 
     for step, entries in (asked for asked in run.requests if asked[0].participant == "Ann"):
         if step.purpose is not Purpose.COMPACTION:
             assert sum(map(entry_tokens, entries)) <= window
-        elif step.cut is not None:
+        elif step.cover is not None:
             asked = sum(map(entry_tokens, entries)) + tokens_of(step.instruction or "")
-            assert asked + step.cut.reply_tokens <= window
-            assert step.cut.summary_tokens <= step.cut.reply_tokens
+            assert asked + step.cover.reply_tokens <= window
+            assert step.cover.summary_tokens <= step.cover.reply_tokens
 
 
 @pytest.mark.parametrize("disabled", [True, False])
@@ -251,8 +253,8 @@ def test_text_larger_than_the_summarisers_window_is_cut_to_fit(words: str) -> No
         run.give(said)
     run.say("Ann", "Well.")
     step = until_summarised(run)
-    assert step.cut is not None and step.cut.covered > 20_000
-    assert sum(map(entry_tokens, run.request(step))) <= step.cut.part_tokens < 2_000
+    assert step.cover is not None and step.cover.covered > 20_000
+    assert sum(map(entry_tokens, run.request(step))) <= step.cover.part_tokens < 2_000
 
 
 def test_words_after_a_result_that_was_not_seen_are_summarised_and_it_stays() -> None:

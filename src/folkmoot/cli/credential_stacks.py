@@ -36,8 +36,9 @@ def default_command(
 async def _default(stack: str | None, namespace: str | None, *, is_set: bool) -> None:
     async with opened() as (installation, caller):
         if is_set:
-            await credential_stacks.set_default(installation.database, caller, stack=stack, namespace=namespace)
-        found = await credential_stacks.default(installation.database, caller, namespace=namespace)
+            found = await credential_stacks.set_default(installation.database, caller, stack=stack, namespace=namespace)
+        else:
+            found = await credential_stacks.default(installation.database, caller, namespace=namespace)
     screen.put(screen.printable(found[1] or str(found[0])) if found is not None else "none")
 
 

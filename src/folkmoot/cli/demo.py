@@ -11,6 +11,7 @@ import typer
 from folkmoot.bootstrap import installation as installations
 from folkmoot.cli import inputs, run, screen
 from folkmoot.cli.model import fetch
+from folkmoot.domain.providers import HERE
 from folkmoot.kernel.errors import BadInput
 from folkmoot.llm.registry import offers
 
@@ -41,7 +42,7 @@ async def _demo(question: str, model: str | None, *, as_json: bool) -> int:
             "The model is SmolLM2-135M, a toy that runs on this machine: it shows that everything works, not what agents can do."
         )
         await fetch(installations.data_dir_of(found))
-    if chosen is None or chosen.provider in ("local", "scripted"):
+    if chosen is None or chosen.provider in HERE:
         for offer in await offers(installations.read_key):
             screen.say(screen.paint(f"-- {screen.printable(offer)}", screen.DIM))
     screen.say(f"The question: {screen.printable(question)}")

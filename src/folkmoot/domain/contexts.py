@@ -109,7 +109,7 @@ UNCORRECTED = Correction()
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class Cover:
     """A part of a participant's view that a summary is to stand for: all up to `upto` (a sequence) but what is pinned.
 
     `tokens_before`: of the whole prompt; `tokens_covered`: of the part; `summary_tokens`: how long the summary should be;
@@ -131,7 +131,7 @@ class Cut:
 class PromptFact:
     """Where a participant's next prompt stands, once what `trim_upto` says is trimmed. `guessed`: before correction; `tokens`: after it.
 
-    `cut`: what is to be summarised before the next call, null if nothing is. `covered_upto`: the sequence up to which a summary stands
+    `cover`: what is to be summarised before the next call, null if nothing is. `covered_upto`: the sequence up to which a summary stands
     for the conversation.
     """
 
@@ -139,7 +139,7 @@ class PromptFact:
     tokens: int
     covered_upto: int = 0
     trim_upto: int = 0
-    cut: Cut | None = None
+    cover: Cover | None = None
 
 
 class PromptFacts(Protocol):

@@ -11,18 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from decimal import Decimal
 
-from folkmoot.domain.model_calls import Usage
+from folkmoot.domain.model_calls import TOKEN_KINDS, Usage
 
 MILLION = 1_000_000
 MOST_TOKENS = 2**53 - 1  # of a kind in one call; whatever a provider says beyond it is taken for this
-_WIRE_NAMES = {
-    "input": "input",
-    "cachedInput": "cached_input",
-    "cacheWrite": "cache_write",
-    "output": "output",
-    "reasoning": "reasoning",
-}
-KINDS = tuple(_WIRE_NAMES.values())
+KINDS = tuple(TOKEN_KINDS.values())
 _INSTEAD = {"cached_input": "input", "cache_write": "input", "reasoning": "output"}
 
 
@@ -55,7 +48,7 @@ def own_prices(prices: Mapping[str, float] | None) -> Prices:
     """A definition's prices, by the wire's names of the kinds."""
     if not prices:
         return UNKNOWN
-    return Prices(**{_WIRE_NAMES[name]: Decimal(str(price)) for name, price in prices.items() if name in _WIRE_NAMES})
+    return Prices(**{TOKEN_KINDS[name]: Decimal(str(price)) for name, price in prices.items() if name in TOKEN_KINDS})
 
 
 def cost_of(usage: Usage, prices: Prices) -> Decimal | None:

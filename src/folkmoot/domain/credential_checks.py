@@ -5,11 +5,11 @@ Pointers are by the wire's names. Deliberately absent: whether a secret is there
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from folkmoot.domain.credentials import HERE, PURPOSES, CredentialStackVersion, StackEntry, StackRule
+from folkmoot.domain.credentials import PURPOSES, CredentialStackVersion, StackEntry, StackRule
 from folkmoot.domain.model_checks import url_problem
-from folkmoot.domain.providers import PROVIDERS
+from folkmoot.domain.providers import HERE, PROVIDERS
 from folkmoot.domain.schema_documents import step
 from folkmoot.domain.schema_reports import shortened
 from folkmoot.kernel.errors import Fault
@@ -20,10 +20,9 @@ _MOST_CHARACTERS = 1_024
 _LARGEST_PRIORITY = 2_147_483_647
 
 
-def faults_of_key(
-    pointer: str, *, provider: str, has_secret: bool, base_url: str | None, overrides: Mapping[str, str], priority: int
-) -> Iterator[Fault]:
-    """What is wrong with a key in itself."""
+def faults_of_key(pointer: str, key: StackEntry, *, secret_at: str = "credentialId") -> Iterator[Fault]:
+    """What is wrong with a key in itself. `secret_at`: the field that links its secret."""
+    provider, base_url = key.provider, key.base_url
     known = PROVIDERS.get(provider)
     takers = ", ".join(name for name in PROVIDERS if name not in HERE)
     if known is None or provider in HERE:
@@ -32,19 +31,19 @@ def faults_of_key(
     elif base_url is None and known.needs_base_url:
         message = f"A key of provider '{provider}' needs the URL of the server that it is for: it is sent nowhere else."
         yield Fault(f"{pointer}/baseUrl", message)
-    elif base_url is None and not has_secret and known.key_variable is not None:
+    elif base_url is None and key.credential is None and known.key_variable is not None:
         message = "Only a server of one's own needs no key: give its URL, or name the secret that holds the key."
-        yield Fault(f"{pointer}/credentialId", message)
+        yield Fault(f"{pointer}/{secret_at}", message)
     problem = url_problem(base_url) if base_url is not None else None
     if problem is not None:
         yield Fault(f"{pointer}/baseUrl", problem)
-    if len(overrides) > _MOST_OVERRIDES:
+    if len(key.model_name_overrides) > _MOST_OVERRIDES:
         yield Fault(f"{pointer}/modelNameOverrides", f"At most {_MOST_OVERRIDES} models can be named; leave some out.")
-    for ours, theirs in overrides.items():
+    for ours, theirs in key.model_name_overrides.items():
         if not (0 < len(ours) <= _MOST_CHARACTERS and 0 < len(theirs.strip()) <= len(theirs) <= _MOST_CHARACTERS):
             message = f"Names of models have 1 to {_MOST_CHARACTERS:,} characters; correct them."
             yield Fault(step(f"{pointer}/modelNameOverrides", shortened(ours, 60)), message)
-    if abs(priority) > _LARGEST_PRIORITY:
+    if abs(key.priority) > _LARGEST_PRIORITY:
         yield Fault(
             f"{pointer}/priority", f"A priority is a whole number up to {_LARGEST_PRIORITY}; the lowest is first."
         )
@@ -66,10 +65,7 @@ def _entry_faults(entries: tuple[StackEntry, ...]) -> Iterator[Fault]:
         elif entry.name in seen:
             yield Fault(f"{pointer}/name", f"There are two entries '{entry.name}'; rename one of them.")
         seen.add(entry.name)
-        yield from faults_of_key(
-            pointer, provider=entry.provider, has_secret=entry.credential is not None, base_url=entry.base_url,
-            overrides=entry.model_name_overrides, priority=entry.priority,
-        )  # fmt: skip
+        yield from faults_of_key(pointer, entry)
 
 
 def _rule_faults(version: CredentialStackVersion) -> Iterator[Fault]:

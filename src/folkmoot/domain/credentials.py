@@ -12,8 +12,8 @@ from enum import StrEnum
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from folkmoot.domain.model_calls import ModelChoice, Purpose
-from folkmoot.domain.providers import PROVIDERS
+from folkmoot.domain.model_calls import ModelChoice, ModelPurpose, Purpose
+from folkmoot.domain.providers import base_url
 from folkmoot.domain.references import Reference
 
 
@@ -35,14 +35,12 @@ class StackSource(StrEnum):
     PARENT = "Parent"
 
 
-HERE = frozenset({"local", "scripted"})  # providers within this process: they take no key
-
 # What a call is made for, as rules and overrides call it.
-PURPOSES = ("Agent", "Compaction", "Router", "Weaver", "Vet")
+PURPOSES = tuple(ModelPurpose)
 
 
-def purpose_of(purpose: Purpose) -> str:
-    return "Compaction" if purpose is Purpose.COMPACTION else "Agent"
+def purpose_of(purpose: Purpose) -> ModelPurpose:
+    return ModelPurpose.COMPACTION if purpose is Purpose.COMPACTION else ModelPurpose.AGENT
 
 
 # Definitions
@@ -59,6 +57,12 @@ class StackEntry:
     model_name_overrides: dict[str, str] = field(default_factory=dict)
     is_own_license: bool = False
     priority: int = 0
+
+    def settled(self, entry_id: UUID, *, secret_id: UUID | None) -> CredentialEntry:
+        """As calls take it, its secret found."""
+        return CredentialEntry(
+            entry_id, self.provider, secret_id, self.base_url, self.model_name_overrides, self.is_own_license, self.priority, self.name
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,15 +143,9 @@ class CredentialFailure:
     retry_after_seconds: int
 
 
-def needs_no_look(model: ModelChoice) -> bool:
-    """Whether a model is never called with a key, so that none is looked for: it runs on this machine."""
-    return model.provider in HERE
-
-
 def place_of(entry: CredentialEntry) -> str | None:
     """Where the entry's key is sent: nowhere else, whatever a model says."""
-    known = PROVIDERS.get(entry.provider)
-    return entry.base_url or (known.base_url if known is not None else None)
+    return base_url(entry.provider, entry.base_url)
 
 
 def name_there(entry: CredentialEntry, model: ModelChoice) -> str | None:

@@ -17,7 +17,7 @@ from folkmoot.domain.calls import Tool
 from folkmoot.domain.connectors import McpConnectorVersion, OpenApiConnectorVersion
 from folkmoot.domain.contexts import ContextSettings
 from folkmoot.domain.credentials import CredentialEntry, CredentialStackVersion, StackSnapshot
-from folkmoot.domain.model_calls import ModelChoice, Sampling
+from folkmoot.domain.model_calls import ModelChoice, ModelPurpose, Sampling
 from folkmoot.domain.references import Reference as Reference
 from folkmoot.domain.tool_bindings import BindingInput, OperationBinding, SecretInput
 
@@ -206,16 +206,6 @@ class Participant:
     sampling: Sampling
     tools: tuple[Tool, ...] = ()
     compaction_model: ModelChoice | None = None
-
-
-class ModelPurpose(StrEnum):
-    """What a participant uses a model for. The last three come with later parts."""
-
-    AGENT = "Agent"
-    COMPACTION = "Compaction"
-    ROUTER = "Router"
-    WEAVER = "Weaver"
-    VET = "Vet"
 
 
 @dataclass(frozen=True, slots=True)

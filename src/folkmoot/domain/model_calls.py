@@ -6,7 +6,7 @@ providers (they are in `llm`), and retries (the engine decides them from recorde
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
@@ -52,6 +52,16 @@ WAITED_OUT = frozenset(
 )
 
 
+class ModelPurpose(StrEnum):
+    """What a participant uses a model for, as people name it. The last three come with later parts."""
+
+    AGENT = "Agent"
+    COMPACTION = "Compaction"
+    ROUTER = "Router"
+    WEAVER = "Weaver"
+    VET = "Vet"
+
+
 class Purpose(StrEnum):
     TURN = "turn"
     BALLOT = "ballot"
@@ -69,6 +79,16 @@ class Usage:
     output: int = 0
     reasoning: int = 0
     estimated: bool = False
+
+
+# The kinds by the wire's names, which scripts and prices use too.
+TOKEN_KINDS: Mapping[str, str] = {
+    "input": "input",
+    "cachedInput": "cached_input",
+    "cacheWrite": "cache_write",
+    "output": "output",
+    "reasoning": "reasoning",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,11 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from folkmoot.domain.definitions import AiModelVersion
-from folkmoot.domain.providers import PROVIDERS
+from folkmoot.domain.providers import HERE, PROVIDERS
 from folkmoot.domain.schema_documents import step
 from folkmoot.domain.schema_reports import shortened
 from folkmoot.kernel.errors import Fault
 
-_WITH_PATH = ("local", "scripted")
 _MAX_TEXT = 1_024
 # A name that is no key's would let a definition send any secret of the server's environment to a URL of its choice.
 _KEY_VARIABLE = re.compile(r"(?!FOLKMOOT_)[A-Z_a-z][A-Z_a-z0-9]{0,120}(KEY|TOKEN)")
@@ -60,7 +59,7 @@ def _url_faults(version: AiModelVersion) -> Iterator[Fault]:
                 f"A model of provider '{version.provider}' needs the server's URL, such as http://127.0.0.1:8080/v1.",
             )
         return
-    if version.provider in _WITH_PATH:
+    if version.provider in HERE:
         yield Fault("/baseUrl", f"A model of provider '{version.provider}' has no URL; leave it out.")
         return
     problem = url_problem(url)
@@ -93,7 +92,7 @@ def _path_faults(version: AiModelVersion) -> Iterator[Fault]:
         if version.provider == "scripted":
             yield Fault("/path", "A scripted model needs the path of its script, a YAML file of rules.")
         return
-    if version.provider in PROVIDERS and version.provider not in _WITH_PATH:
+    if version.provider in PROVIDERS and version.provider not in HERE:
         yield Fault("/path", f"A model of provider '{version.provider}' has no file; leave the path out.")
     elif not _is_plain(path):
         yield Fault("/path", f"The path must be 1 to {_MAX_TEXT:,} visible characters; correct it.")

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from folkmoot.domain.definitions import ModelOverride, ModelPurpose
+from folkmoot.domain.definitions import ModelOverride
+from folkmoot.domain.model_calls import ModelPurpose
 from folkmoot.domain.model_checks import faults_of_model
 from folkmoot.domain.schema_documents import step
 from folkmoot.domain.schema_reports import shortened

@@ -87,6 +87,16 @@ PROVIDERS: Mapping[str, Provider] = MappingProxyType(
 )  # fmt: skip
 
 
+# Those within this process: they have no address and take no key, but have a file.
+HERE = frozenset(name for name, known in PROVIDERS.items() if known.protocol in (Protocol.LOCAL, Protocol.SCRIPTED))
+
+
+def base_url(provider: str, named: str | None) -> str | None:
+    """Where a model is: the server that it names, else its provider's own; null where there is neither."""
+    known = PROVIDERS.get(provider)
+    return named or (known.base_url if known is not None else None)
+
+
 def key_variable(provider: str, named: str | None) -> str | None:
     """The environment variable with the operator's key: what the model names, else the provider's usual one; null if no key is needed."""
     known = PROVIDERS.get(provider)

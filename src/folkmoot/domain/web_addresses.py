@@ -12,9 +12,14 @@ MOST_CHARACTERS = 2_000
 
 def web_address(url: str) -> SplitResult | None:
     """The parts of an http or https URL with a host, of at most 2,000 printable characters; null for anything else."""
+    return http_url(url) if len(url) <= MOST_CHARACTERS and url.isprintable() else None
+
+
+def http_url(url: str) -> SplitResult | None:
+    """The parts of an http or https URL with a host, whatever its length; null for anything else."""
     try:
         parts = urlsplit(url)
         is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         return None
-    return parts if is_whole and len(url) <= MOST_CHARACTERS and url.isprintable() else None
+    return parts if is_whole else None

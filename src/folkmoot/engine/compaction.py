@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from uuid import UUID
 
 from folkmoot.domain import items
-from folkmoot.domain.contexts import CompactionType, Cut, PromptFact
+from folkmoot.domain.contexts import CompactionType, Cover, PromptFact
 from folkmoot.domain.items import Item
 from folkmoot.domain.model_calls import (
     OF_KEYS,
@@ -36,9 +36,9 @@ from folkmoot.engine.view import View, summary_entry
 FAILURES = 3  # in a row, and it rests
 REST_CALLS = 8  # of the participant's own, for which it rests
 
-# These say nothing of the summariser: the worker was lost, or the next key is tried. So many tries of keys are a failure all the same.
-_UNCOUNTED = (FailureClass.LOST, *OF_KEYS)
-_KEYS_TRIED = 10
+_KEYS_TRIED = (
+    10  # with each the next key is tried, which says nothing of the summariser; so many are a failure all the same
+)
 _OMITTED = "[...]"
 
 
@@ -48,7 +48,7 @@ def step_before(seating: Seating, protocol: Protocol, facts: Facts, step: AskMod
     if facts.prompts is None or len(refused) > 1:
         return None
     prompt = prompt_of(seating, facts.prompts, step)
-    if prompt.cut is None:
+    if prompt.cover is None:
         return None
     prefix = f"compact:{step.participant}:{prompt.covered_upto}:"
     failed = _failed(facts.model_calls, prefix)
@@ -68,12 +68,12 @@ def step_before(seating: Seating, protocol: Protocol, facts: Facts, step: AskMod
         turn_id=step.turn_id,
         offered=(),
         required=False,
-        instruction=instructions.summarise(step.participant, prompt.cut.summary_tokens),
+        instruction=instructions.summarise(step.participant, prompt.cover.summary_tokens),
         turn=step.turn,
         call=step.call,
         attempt=len(tried) + 1,
         not_before=tried[-1].not_before if tried else None,
-        cut=prompt.cut,
+        cover=prompt.cover,
     )
 
 
@@ -82,11 +82,13 @@ def _failed(model_calls: Mapping[str, tuple[ModelCallFact, ...]], prefix: str) -
     counted: list[ModelCallFact] = []
     of_keys = 0
     for fact in (fact for key, facts in model_calls.items() if key.startswith(prefix) for fact in facts):
-        if fact.failure in (None, FailureClass.LOST):
+        if fact.failure in (None, FailureClass.LOST):  # with its worker, which says nothing of the summariser either
             continue
-        of_keys += fact.failure in _UNCOUNTED
-        if fact.failure not in _UNCOUNTED or of_keys % _KEYS_TRIED == 0:
-            counted.append(fact)
+        if fact.failure in OF_KEYS:
+            of_keys += 1
+            if of_keys % _KEYS_TRIED:
+                continue
+        counted.append(fact)
     return counted
 
 
@@ -103,9 +105,9 @@ def may_retry(failures: list[ModelCallFact], prompt: PromptFact | None) -> bool:
 
 def read_by_summariser(seating: Seating, view: View, step: AskModel) -> list[Entry]:
     """What a compaction's model is shown: the part to be summarised, as a record of who said what."""
-    cut = step.cut
-    assert cut is not None
-    end = bisect_right(view.entered, cut.upto)
+    cover = step.cover
+    assert cover is not None
+    end = bisect_right(view.entered, cover.upto)
     is_same = seating.definition.context.compaction is CompactionType.SAME_AGENT
     made: list[Entry] = []
     for entry, stays in zip(view.entries[:end], view.staying()[:end], strict=True):
@@ -113,7 +115,7 @@ def read_by_summariser(seating: Seating, view: View, step: AskModel) -> list[Ent
             made += [entry] if is_same else []
         elif not stays or isinstance(entry, OtherText):
             made.append(_told(entry, step.participant))
-    return list(_fitted(made, cut))
+    return list(_fitted(made, cover))
 
 
 def _told(entry: Entry, participant: str) -> Entry:
@@ -124,12 +126,12 @@ def _told(entry: Entry, participant: str) -> Entry:
     return entry
 
 
-def _fitted(entries: list[Entry], cut: Cut) -> Iterator[Entry]:
+def _fitted(entries: list[Entry], cover: Cover) -> Iterator[Entry]:
     """The entries, each cut to head and tail where all of them are more than the summariser holds."""
-    if sum(entry_tokens(entry) for entry in entries) <= cut.part_tokens:
+    if sum(entry_tokens(entry) for entry in entries) <= cover.part_tokens:
         yield from entries
         return
-    share = cut.part_tokens // max(len(entries), 1)
+    share = cover.part_tokens // max(len(entries), 1)
     for entry in entries:
         tokens = entry_tokens(entry)
         if isinstance(entry, OtherText) and tokens > share:
@@ -141,22 +143,22 @@ def _fitted(entries: list[Entry], cut: Cut) -> Iterator[Entry]:
 
 def fault_of(step: AskModel, text: str) -> str | None:
     """Why a reply is no summary, as a sentence; null where it is one."""
-    assert step.cut is not None
+    assert step.cover is not None
     if not text.strip():
         return "The summary came back empty."
-    if (tokens := tokens_of(text)) > step.cut.most_tokens:
-        return f"The summary came back with about {tokens:,} tokens; it may have {step.cut.most_tokens:,}."
-    if (taken := entry_tokens(summary_entry(text))) >= step.cut.covered:
-        return f"The summary would take about {taken:,} tokens, and what it is to stand for {step.cut.covered:,}."
+    if (tokens := tokens_of(text)) > step.cover.most_tokens:
+        return f"The summary came back with about {tokens:,} tokens; it may have {step.cover.most_tokens:,}."
+    if (taken := entry_tokens(summary_entry(text))) >= step.cover.covered:
+        return f"The summary would take about {taken:,} tokens, and what it is to stand for {step.cover.covered:,}."
     return None
 
 
 def summary_item(seating: Seating, step: AskModel, *, text: str, item_id: UUID, model_call_id: UUID) -> Item:
     """The item that stands for the part from now on, in its participant's view."""
-    cut = step.cut
-    assert cut is not None
-    taken = round(entry_tokens(summary_entry(text)) * cut.tokens_covered / cut.covered)
-    after = max(cut.tokens_before - cut.tokens_covered, 0) + taken
+    cover = step.cover
+    assert cover is not None
+    taken = round(entry_tokens(summary_entry(text)) * cover.tokens_covered / cover.covered)
+    after = max(cover.tokens_before - cover.tokens_covered, 0) + taken
     model = seating.summariser(step.participant).model_name
-    body = items.Summary(text, cut.upto, cut.tokens_before, after, model)
+    body = items.Summary(text, cover.upto, cover.tokens_before, after, model)
     return Item(item_id, seating.authors[step.participant], body, None, step.turn_id, model_call_id)

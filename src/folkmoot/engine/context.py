@@ -15,7 +15,7 @@ from folkmoot.domain.contexts import (
     ContextMode,
     ContextSettings,
     Correction,
-    Cut,
+    Cover,
     PromptFact,
     PromptFacts,
     TrimmingMode,
@@ -73,22 +73,22 @@ class Prompts:
 
     def of(self, participant: str, *, beside: int) -> PromptFact:
         view, settings = self._views.of[participant], self._seating.definition.context
-        room = self._room(participant, settings, fixed=beside + self._unread_tokens)
-        guessed = view.tokens + room.fixed
+        correction, fixed = self._corrections.get(participant, UNCORRECTED), beside + self._unread_tokens
+        guessed = view.tokens + fixed
         if settings.mode is ContextMode.NONE:
-            return PromptFact(guessed, round(guessed * room.ratio))
+            return PromptFact(guessed, round(guessed * correction.ratio))
+        room = self._room(participant, settings, correction, fixed=fixed)
         savings = _savings(view, settings, reads_on=self._seating.reads_on(participant))
         trim_upto, saved = _trimming(view, settings, room, guessed=guessed, savings=savings)
         guessed -= saved
-        cut = None
+        cover = None
         if settings.mode is ContextMode.COMPACT:
             mark = room.low if view.is_settling else room.compact_at
-            cut = _cut(view, room) if guessed > mark else None
-        return PromptFact(guessed, round(guessed * room.ratio), view.covered_upto, trim_upto, cut)
+            cover = _cover(view, room) if guessed > mark else None
+        return PromptFact(guessed, round(guessed * room.ratio), view.covered_upto, trim_upto, cover)
 
-    def _room(self, participant: str, settings: ContextSettings, *, fixed: int) -> Room:
+    def _room(self, participant: str, settings: ContextSettings, correction: Correction, *, fixed: int) -> Room:
         seat = self._seating.participants[participant]
-        correction = self._corrections.get(participant, UNCORRECTED)
         ratio = correction.ratio
         window = int(seat.model.context_window / ratio)
         if correction.refused_tokens is not None:
@@ -170,7 +170,7 @@ def _savings(view: View, settings: ContextSettings, *, reads_on: bool) -> Iterat
             yield view.entered[index], view.sizes[index] - short.tokens
 
 
-def _cut(view: View, room: Room) -> Cut | None:
+def _cover(view: View, room: Room) -> Cover | None:
     """What to summarise so that the prompt gets down to the low water; null where that would gain nothing."""
     loose = [0 if stays else size for stays, size in zip(view.staying(), view.sizes, strict=True)]
     pinned = view.tokens - sum(loose)
@@ -192,7 +192,7 @@ def _cut(view: View, room: Room) -> Cut | None:
     covered = sum(loose[:end])
     if covered <= least:
         return None
-    return Cut(
+    return Cover(
         # What was trimmed away between the two goes with the words beside it.
         upto=view.entered[end] - 1 if end < len(loose) else view.entered[-1],
         tokens_before=round((view.tokens + room.fixed) * room.ratio),

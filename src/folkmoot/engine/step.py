@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from folkmoot.domain.calls import AskedCall, Tool
-from folkmoot.domain.contexts import Cut
+from folkmoot.domain.contexts import Cover
 from folkmoot.domain.items import Item
 from folkmoot.domain.model_calls import OfferedTool, Purpose
 from folkmoot.domain.pending import Pending
@@ -18,7 +18,7 @@ class AskModel:
     """Ask a participant's model. `subject`: the ballot or question it is about. `attempt` from 1; `try_number`: of a ballot or answer.
 
     `not_before`: Unix seconds by the database's clock (null: now). `turn` and `call` count the participant's from 1.
-    `cut`: of a compaction, the part that the summary is to stand for.
+    `cover`: of a compaction, the part that the summary is to stand for.
     """
 
     key: str
@@ -34,7 +34,7 @@ class AskModel:
     not_before: float | None = None
     subject: UUID | None = None
     try_number: int = 1
-    cut: Cut | None = None
+    cover: Cover | None = None
 
 
 @dataclass(frozen=True, slots=True)

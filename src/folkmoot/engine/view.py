@@ -231,28 +231,22 @@ class View:
         """Put what is `shortened` (by call id) in the place of the calls whose results came in up to a sequence."""
         if upto <= self.trimmed_upto:
             return
-        kept = [index for index in range(len(self.entries)) if not self._is_dropped(index, upto, shortened)]
-        seen = bisect_right(kept, self.seen - 1)
-        entries, sizes, notes = self.entries, self.sizes, self.notes
-        self.entries, self.sizes, self.notes = [], [], []
-        for index in kept:
-            entry, size, note = entries[index], sizes[index], notes[index]
-            if isinstance(note, Trimmable) and isinstance(entry, OwnCall) and self.entered[index] <= upto:
+        before = list(zip(self.entries, self.sizes, self.entered, self.notes, strict=True))
+        seen, self.seen = self.seen, 0
+        self.entries, self.sizes, self.entered, self.notes = [], [], [], []
+        for index, (entry, size, entered, note) in enumerate(before):
+            if isinstance(note, Trimmable) and isinstance(entry, OwnCall) and entered <= upto:
                 short = shortened.get(entry.call_id)
+                if short is not None and short.entry is None:
+                    continue
                 if short is not None and short.entry is not None:
                     entry, size, note = short.entry, short.tokens, None
             self.entries.append(entry)
             self.sizes.append(size)
+            self.entered.append(entered)
             self.notes.append(note)
-        self.entered = [self.entered[index] for index in kept]
-        self.tokens, self.seen, self.trimmed_upto = sum(self.sizes), seen, upto
-
-    def _is_dropped(self, index: int, upto: int, shortened: Mapping[str, Shortened]) -> bool:
-        entry = self.entries[index]
-        if not isinstance(self.notes[index], Trimmable) or not isinstance(entry, OwnCall) or self.entered[index] > upto:
-            return False
-        short = shortened.get(entry.call_id)
-        return short is not None and short.entry is None
+            self.seen += index < seen
+        self.tokens, self.trimmed_upto = sum(self.sizes), upto
 
     def cover(self, summary: items.Summary) -> None:
         """Put a summary in the place of all that came in up to its sequence, but for what stays: pinned before it, not seen after it."""
@@ -261,16 +255,14 @@ class View:
         staying = [index for index, stays in enumerate(self.staying()[:end]) if stays]
         before = [index for index in staying if index < self.seen]
         after = [index for index in staying if index >= self.seen]
-        kept = range(end, len(self.entries))
         entry = summary_entry(summary.summary)
         self.summary_tokens = entry_tokens(entry)
-        order = [*before, None, *after, *kept]
-        seen = len(before) + 1 + sum(index < self.seen for index in kept)
+        order = [*before, None, *after, *range(end, len(self.entries))]
+        seen = len(before) + 1 + max(self.seen - end, 0)
         self.entries = [entry if index is None else self.entries[index] for index in order]
         self.notes = [None if index is None else self.notes[index] for index in order]
         self.sizes = [self.summary_tokens if index is None else self.sizes[index] for index in order]
-        entered = [self.entered[index] for index in before], [self.entered[index] for index in kept]
-        self.entered = [*entered[0], *[upto] * (1 + len(after)), *entered[1]]
+        self.entered = [*(self.entered[index] for index in before), *[upto] * (1 + len(after)), *self.entered[end:]]
         self.tokens, self.seen, self.covered_upto, self.is_settling = sum(self.sizes), seen, upto, True
 
 

@@ -46,10 +46,6 @@ class Views:
             for view, before in standing:
                 view.back(before)
 
-    def pass_over(self) -> None:
-        """An item that nobody sees."""
-        self._position.sequence += 1
-
     def add(self, item: Item) -> None:
         self._position.sequence += 1
         match item.body:

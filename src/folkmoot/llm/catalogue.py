@@ -16,8 +16,8 @@ from typing import Any
 
 from folkmoot.domain.costs import UNKNOWN, Prices, own_prices
 from folkmoot.domain.model_calls import ModelChoice
+from folkmoot.domain.providers import HERE
 
-UNLISTED = frozenset({"local", "scripted"})  # of this machine
 _BY_URL = "openai-compatible"
 _KEPT = 4096
 _NAMES = {
@@ -77,7 +77,7 @@ def _price(listed: Any, prompt_tokens: int) -> Decimal | None:
 
 @lru_cache(maxsize=_KEPT)
 def _known(provider: str, model_name: str, base_url: str | None) -> Known:
-    if provider in UNLISTED or (provider == _BY_URL and base_url is None):
+    if provider in HERE or (provider == _BY_URL and base_url is None):
         return _NOTHING
     library: Any = importlib.import_module("genai_prices.data_snapshot")
     place = (None, base_url) if base_url is not None else (provider, None)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit, urlunsplit
 
 from folkmoot.domain.model_calls import FailureClass, ModelFailure, ModelRequest
+from folkmoot.domain.web_addresses import http_url
 
 _UNFIT_KEY = re.compile(r"[^\x21-\x7e]")
 
@@ -37,7 +38,7 @@ def place_of(request: ModelRequest, *, protocol: str, silence_seconds: float) ->
     name, access = request.model.model_name, request.access
     if access is None or access.base_url is None:
         return _invalid(f"Model '{name}' has no baseUrl: set the server's URL, ending in /v1.")
-    if not is_http_url(access.base_url):
+    if http_url(access.base_url) is None:
         return _invalid(f"The baseUrl of model '{name}' is no http or https URL: correct it.")
     key = access.key.reveal() if access.key is not None else None
     if key is not None and _UNFIT_KEY.search(key):
@@ -46,14 +47,6 @@ def place_of(request: ModelRequest, *, protocol: str, silence_seconds: float) ->
     return Place(
         request.model.provider, protocol, access.model_name, access.base_url, key, access.shown_key, silence_seconds
     )
-
-
-def is_http_url(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
 
 
 def _invalid(message: str) -> ModelFailure:

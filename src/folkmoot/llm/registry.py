@@ -23,12 +23,8 @@ from folkmoot.llm.scripted import ScriptedModel
 
 ReadKey = Callable[[str], str | None]
 
-# Keys that are offered where they are set, and what a model would be called with them.
-_OFFERED_KEYS = (
-    ("OPENAI_API_KEY", "openai", "OpenAI"),
-    ("ANTHROPIC_API_KEY", "anthropic", "Anthropic"),
-    ("GEMINI_API_KEY", "google", "Google"),
-)
+# Whose keys are offered where they are set, and what a sentence calls them.
+_OFFERED = {"openai": "OpenAI", "anthropic": "Anthropic", "google": "Google"}
 _OTHER_GOOGLE_KEY = "GOOGLE_API_KEY"
 # What the packages of PACKAGED providers bring.
 _MODULES = {
@@ -118,8 +114,9 @@ def _unknown(provider: str) -> str:
 async def offers(read_key: ReadKey) -> list[str]:
     """A sentence for each further model this machine could use. Nothing is used unasked; only loopback is looked at."""
     found = []
-    for variable, provider, shown in _OFFERED_KEYS:
-        if read_key(variable):
+    for provider, shown in _OFFERED.items():
+        variable = PROVIDERS[provider].key_variable
+        if variable is not None and read_key(variable):
             found.append(
                 f"{variable} is set: MODEL={provider}:NAME would use that key with {shown}. It is not used unless you say so."
             )

@@ -14,19 +14,21 @@ from typing import Any
 
 import yaml
 
-from folkmoot.domain.model_calls import OURS, FailureClass, ModelFailure, ModelReply, Purpose, ReplyCall, Usage
+from folkmoot.domain.model_calls import (
+    OURS,
+    TOKEN_KINDS,
+    FailureClass,
+    ModelFailure,
+    ModelReply,
+    Purpose,
+    ReplyCall,
+    Usage,
+)
 from folkmoot.kernel.errors import BadInput, Fault
 
 Json = Any
 
 _WHEN = ("participant", "turn", "call", "offered", "seen", "purpose")
-_USAGE = {
-    "input": "input",
-    "cachedInput": "cached_input",
-    "cacheWrite": "cache_write",
-    "output": "output",
-    "reasoning": "reasoning",
-}
 _FAILURES = tuple(kind.value for kind in FailureClass if kind not in OURS)
 _PURPOSES = tuple(purpose.value for purpose in Purpose)
 _UNIT_SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
@@ -228,9 +230,9 @@ def _faults_of_reply(at: str, reply: dict[str, Json]) -> _Faults:
             yield f"{place}/arguments", "'arguments' is a mapping, or a text that is sent as it is."
     usage = reply.get("usage")
     if isinstance(usage, dict):
-        yield from _unknown_keys(f"{at}/usage", usage, tuple(_USAGE))
+        yield from _unknown_keys(f"{at}/usage", usage, tuple(TOKEN_KINDS))
         for kind, count in usage.items():
-            if kind in _USAGE and not (isinstance(count, int) and not isinstance(count, bool) and count >= 0):
+            if kind in TOKEN_KINDS and not (isinstance(count, int) and not isinstance(count, bool) and count >= 0):
                 yield f"{at}/usage/{_escaped(str(kind))}", f"'{kind}' is a whole number of tokens."
 
 
@@ -287,7 +289,7 @@ def _reply(reply: dict[str, Json]) -> ModelReply:
         written = len(text) + sum(len(call.name) + len(call.arguments_json) for call in calls)
         usage = Usage(output=-(-written // _CHARACTERS_PER_TOKEN), estimated=True)
     else:
-        usage = Usage(**{_USAGE[kind]: count for kind, count in counts.items()})
+        usage = Usage(**{TOKEN_KINDS[kind]: count for kind, count in counts.items()})
     return ModelReply(text, calls, usage)
 
 

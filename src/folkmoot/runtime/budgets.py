@@ -10,15 +10,11 @@ import asyncio
 import math
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from itertools import islice
 from uuid import UUID
 
 from folkmoot.domain.budgets import Amounts, Budget, Room, Spent, refusal, reply_bound, room
 from folkmoot.domain.costs import most_it_can_cost
-from folkmoot.domain.json_text import canonical
 from folkmoot.domain.model_calls import FailureClass, ModelFailure, ModelRequest
-from folkmoot.engine import estimates
-from folkmoot.kernel.errors import LeaseLost
 from folkmoot.runtime.workshop import Workshop
 from folkmoot.store import budgets
 from folkmoot.store.budgets import CallAtHand
@@ -66,8 +62,7 @@ async def reserved(
             return found
         await asyncio.sleep(wait_seconds)
         wait_seconds = min(wait_seconds * 2, LONGEST_WAIT_SECONDS)
-        if not workshop.may_act():
-            raise LeaseLost("The worker's lease was not renewed in time; no model is called under it.")
+        workshop.must_act("no model is called")
 
 
 async def _held(
@@ -91,7 +86,7 @@ def _room(
     workshop: Workshop, request: ModelRequest, call: CallAtHand, held: list[_Held]
 ) -> Amounts | ModelFailure | None:
     """What to set aside; a failure where a budget has no room; null where it will have once others are done."""
-    prompt = math.ceil(_MARGIN * max(call.estimated_tokens or 0, _prompt_tokens(request)))
+    prompt = math.ceil(_MARGIN * call.prompt_tokens)
     reply = _reply_tokens(request)
     prices = workshop.prices_of(request.model, call.now, prompt_tokens=prompt)
     money = most_it_can_cost(prompt, reply, prices)
@@ -114,10 +109,3 @@ def _room(
 
 def _reply_tokens(request: ModelRequest) -> int:
     return reply_bound(request.sampling.max_tokens, request.model.largest_response)
-
-
-def _prompt_tokens(request: ModelRequest) -> int:
-    """A guess, with the tools that are offered."""
-    told = sum(map(estimates.entry_tokens, islice(request.view, request.view_length)))
-    offered = "".join(f"{tool.name}{tool.description}{canonical(tool.parameters)}" for tool in request.offered)
-    return told + estimates.tokens_of(offered) + estimates.tokens_of(request.instruction or "")

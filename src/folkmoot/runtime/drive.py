@@ -266,8 +266,8 @@ class Drive:
         """Start the steps that are not under way. False: others wrote before a call could begin; decide again."""
         self._wake_at = plan.wake_at
         calls = [step for step in plan.steps if isinstance(step, RunCall) and step.key not in self._under_way]
-        if (plan.begun or calls) and not self._workshop.may_act():
-            raise LeaseLost("The worker's lease was not renewed in time; nothing is begun under it.")
+        if plan.begun or calls:
+            self._workshop.must_act("nothing is begun")
         by_key = {step.key: step for step in plan.steps if isinstance(step, AskModel)}
         for begun in plan.begun:
             step = by_key[begun.step_key]

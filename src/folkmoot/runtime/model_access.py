@@ -9,11 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from folkmoot.domain.credentials import needs_no_look
 from folkmoot.domain.definitions import ResolvedInteraction
 from folkmoot.domain.key_choice import KeyNow, Resting, UsedUp, choose
 from folkmoot.domain.model_calls import OF_KEYS, Access, FailureClass, Held, ModelChoice, ModelFailure
-from folkmoot.domain.providers import PROVIDERS
+from folkmoot.domain.providers import HERE, base_url
 from folkmoot.domain.runs import Claim
 from folkmoot.engine.step import AskModel
 from folkmoot.kernel.errors import LeaseLost, SecretFault
@@ -47,12 +46,12 @@ async def opened(
     Held where the first must be waited for; a ModelFailure that is final where none is left. Raises LeaseLost where the claim is
     no more, Unreachable where the database is.
     """
-    if needs_no_look(model):
+    if model.provider in HERE:
         return Opened(Access(model.model_name, model.base_url))
     found = await _look(workshop, claim, resolved, model)
     candidates = model_keys.candidates(workshop, resolved, found, step=step, model=model)
     if not candidates.keys and candidates.goes_without:
-        return Opened(_access_without(model))
+        return Opened(Access(model.model_name, base_url(model.provider, model.base_url)))
     while True:
         chosen = choose(candidates.groups, found.rests, now=found.now)
         await _rest_deleted(workshop, claim, candidates, found, model=model, upto=chosen)
@@ -161,11 +160,6 @@ async def _noted(
     shown = key.shown.removeprefix("the key in ") if secret is not None else ""
     access = Access(key.model_name, key.base_url, secret, shown, key.credential_id, key.is_own_license)
     return Opened(access, key)
-
-
-def _access_without(model: ModelChoice) -> Access:
-    known = PROVIDERS.get(model.provider)
-    return Access(model.model_name, model.base_url or (known.base_url if known is not None else None))
 
 
 def _nothing_left(model: ModelChoice, used: UsedUp, candidates: Candidates) -> str:

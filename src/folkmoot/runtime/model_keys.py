@@ -22,13 +22,15 @@ from folkmoot.domain.credentials import (
 from folkmoot.domain.definitions import ResolvedInteraction
 from folkmoot.domain.key_choice import KeyGroup, KeyNow
 from folkmoot.domain.model_calls import ModelChoice
-from folkmoot.domain.providers import PROVIDERS, key_variable
+from folkmoot.domain.providers import base_url, key_variable
 from folkmoot.engine.step import AskModel
 from folkmoot.runtime.workshop import Workshop
 from folkmoot.store.credentials import KeysNow
 from folkmoot.vault.texts import SecretText
 
 DELETED = "deleted"
+# A secret that is made anew under its old name is another one.
+_ANEW = "save what names it again, with a secret that is there"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,33 +110,27 @@ def _keys(
     return made
 
 
-# A secret that is made anew under its old name is another one.
-_ANEW = "save what names it again, with a secret that is there"
-
-
 def _key(entry: CredentialEntry, name: str, found: KeysNow, title: str | None) -> KeyNow:
+    """`title`: what sentences call it, with its name put in; null: it has none, and is called by what it is."""
     place = place_of(entry)
+    titled = title.format(entry.name) if title is not None else None
     if entry.secret_id is None:
-        shown = title.format(entry.name) if title is not None else f"the server at {place}"
-        return KeyNow(f"server:{place}", shown, name, place, None, entry.is_own_license)
-    secret = found.secrets.get(entry.secret_id)
-    shown = f"the secret '{secret.name}'" if secret is not None else f"the secret {entry.secret_id}"
-    problem = f"was deleted: {_ANEW}" if secret is None else None
-    if title is not None:
-        shown = title.format(entry.name)
-        problem = f"names a secret that was deleted: {_ANEW}" if secret is None else None
-    id_ = str(entry.secret_id)
-    return KeyNow(
-        id_, shown, name, place, id_, entry.is_own_license, secret.version if secret is not None else DELETED, problem
-    )
+        return KeyNow(
+            f"server:{place}", titled or f"the server at {place}", name, place, is_own_license=entry.is_own_license
+        )
+    id_, secret = str(entry.secret_id), found.secrets.get(entry.secret_id)
+    made = KeyNow(id_, titled or f"the secret {id_}", name, place, id_, entry.is_own_license)
+    if secret is None:
+        became = "was deleted" if titled is None else "names a secret that was deleted"
+        return replace(made, version=DELETED, problem=f"{became}: {_ANEW}")
+    return replace(made, shown=titled or f"the secret '{secret.name}'", version=secret.version)
 
 
 def _platform(
     workshop: Workshop, resolved: ResolvedInteraction, found: KeysNow, model: ModelChoice, variable: str
 ) -> tuple[KeyNow | None, SecretText | None, str]:
     """The operator's own key with its value; or null, and what would have to be so."""
-    known = PROVIDERS.get(model.provider)
-    place = model.base_url or (known.base_url if known is not None else None)
+    place = base_url(model.provider, model.base_url)
     # A run that was started before this was asked goes on as it began.
     if resolved.allow_platform_fallback is False:
         return None, None, "the start does not allow the operator's own (allowPlatformFallback)"

@@ -12,7 +12,7 @@ from folkmoot.domain.model_calls import FailureClass, Held, ModelFailure, ModelR
 from folkmoot.domain.runs import Claim
 from folkmoot.engine.step import AskModel, RunCall
 from folkmoot.kernel import fault_points
-from folkmoot.kernel.errors import FolkmootError, LeaseLost
+from folkmoot.kernel.errors import FolkmootError
 from folkmoot.runtime import budgets, large_results, model_access
 from folkmoot.runtime.model_access import Opened
 from folkmoot.runtime.workshop import Workshop
@@ -46,8 +46,7 @@ async def ask(
 
     Held where none can just now.
     """
-    if not workshop.may_act():
-        raise LeaseLost("The worker's lease was not renewed in time; no model is called under it.")
+    workshop.must_act("no model is called")
     allowed = await budgets.reserved(
         workshop, claim.tenant_id, claim.run_id, request, model_call_id=model_call_id, budget=resolved.budget
     )
@@ -60,8 +59,7 @@ async def ask(
     )
     if not isinstance(opened, Opened):
         return Asked(step, model_call_id, opened)
-    if not workshop.may_act():
-        raise LeaseLost("The worker's lease was not renewed in time; no model is called under it.")
+    workshop.must_act("no model is called")
     outcome = await _sent(workshop, claim, step, request=replace(request, access=opened.access), id_=model_call_id)
     fault_points.reach("after_model_call")
     if not isinstance(outcome, ModelFailure):
@@ -89,8 +87,7 @@ async def _sent(
 
 async def call(workshop: Workshop, claim: Claim, step: RunCall) -> Called:
     """Make a tool call that is recorded as begun. What is too large for the conversation is kept before it is committed."""
-    if not workshop.may_act():
-        raise LeaseLost("The worker's lease was not renewed in time; no tool is called under it.")
+    workshop.must_act("no tool is called")
     fault_points.reach("before_call")
     final = final_call(step.tool, step.call.arguments_json)
     result = await workshop.tools.call(

@@ -48,11 +48,7 @@ class Firm:
 OnItem = Callable[[Item], None]
 
 
-def _unseen(_: Item) -> None:
-    """Nobody looks ahead."""
-
-
-def planned(seating: Seating, ahead: Protocol, facts: Facts, new_id: NewId, *, on_item: OnItem = _unseen) -> Plan:
+def planned(seating: Seating, ahead: Protocol, facts: Facts, new_id: NewId, *, on_item: OnItem) -> Plan:
     """Follows what is recorded without I/O to the steps that need some, to a wait, or to the end. `ahead` is folded on.
 
     `on_item` is told of each item that is decided on the way, before it is written.

@@ -54,7 +54,7 @@ class PromptSizes:
 
     def of(self, step: AskModel, *, unread: Sequence[Item] = ()) -> PromptFact:
         """Where the prompt of a step stands. What a summariser reads is not trimmed any further."""
-        if step.cut is None:
+        if step.cover is None:
             return prompt_of(self._seating, self.facts(unread=unread), step)
         view = self._views.of[step.participant]
         shown = compaction.read_by_summariser(self._seating, view, step)

@@ -251,10 +251,10 @@ class Transcript:
         """What a step's model is asked. `trim_upto`: old results up to this sequence are trimmed first."""
         seat = self.seating.participants[step.participant]
         sampling = seat.sampling
-        if step.cut is not None:
+        if step.cover is not None:
             entries = compaction.read_by_summariser(self.seating, self.views.of[step.participant], step)
             own = seat.sampling if seat.compaction_model is None else Sampling()
-            sampling = replace(own, max_tokens=step.cut.reply_tokens)
+            sampling = replace(own, max_tokens=step.cover.reply_tokens)
         else:
             entries = self.sizes.entries(step.participant, trim_upto=trim_upto)
         return ModelRequest(

@@ -14,7 +14,7 @@ from folkmoot.domain.calls import CallResult, Tool
 from folkmoot.domain.costs import UNKNOWN, Prices
 from folkmoot.domain.model_calls import Model, ModelChoice
 from folkmoot.domain.providers import is_usual_way
-from folkmoot.kernel.errors import SecretFault
+from folkmoot.kernel.errors import LeaseLost, SecretFault
 from folkmoot.kernel.ids import NewId
 from folkmoot.runtime.options import WorkerOptions
 from folkmoot.runtime.tenant_budgets import TenantBudgets
@@ -75,6 +75,11 @@ class Workshop:
     tenant_budgets: TenantBudgets = field(default_factory=TenantBudgets)
     open_secret: Callable[[UUID, UUID, bytes], SecretText] = _no_vault
     may_send_key: Callable[[str, str, str | None], bool] = is_usual_way
+
+    def must_act(self, what: str) -> None:
+        """Raises LeaseLost where the lease lets no side effect begin. `what`: such as 'no model is called'."""
+        if not self.may_act():
+            raise LeaseLost(f"The worker's lease was not renewed in time; {what} under it.")
 
 
 @dataclass(slots=True)

@@ -11,8 +11,8 @@ from folkmoot.domain.definition_names import parse_reference
 from folkmoot.domain.definitions import Definition, DefinitionKind, Reference
 from folkmoot.domain.tenancy import DEFAULT_NAMESPACE, Caller
 from folkmoot.kernel.errors import BadInput, Fault, NotFound
-from folkmoot.services import references
-from folkmoot.store import audit, credential_stacks, definitions, tenancy
+from folkmoot.services import namespaces, references
+from folkmoot.store import audit, credential_stacks, definitions
 from folkmoot.store.database import Database, Reader
 
 _KIND = DefinitionKind.CREDENTIAL_STACK
@@ -23,7 +23,7 @@ async def default(database: Database, caller: Caller, *, namespace: str | None =
     """The default's id and `namespace/name` ('' where it was deleted); null: none is set. `namespace` null: the tenant's. Raises NotFound."""
     async with database.reader() as reader:
         if namespace is not None:
-            await _namespace_id(reader, caller, namespace)
+            await namespaces.get(reader, caller, name=namespace)
         found = await credential_stacks.defaults(reader, caller.tenant_id, namespace=namespace or "")
         stack_id = found.of_namespace if namespace is not None else found.of_tenant
         if stack_id is None:
@@ -34,20 +34,25 @@ async def default(database: Database, caller: Caller, *, namespace: str | None =
 
 async def set_default(
     database: Database, caller: Caller, *, stack: str | None, namespace: str | None = None
-) -> Definition | None:
-    """Runs that start from now on take it, where nothing nearer names one. Null: none. Raises NotFound (the namespace), BadInput."""
+) -> tuple[UUID, str] | None:
+    """Runs that start from now on take it, where nothing nearer names one. Null: none. What is set, as `default` tells it.
+
+    Raises NotFound (the namespace), BadInput.
+    """
     async with database.writer() as writer:
-        namespace_id = await _namespace_id(writer, caller, namespace) if namespace is not None else None
+        place = await namespaces.get(writer, caller, name=namespace) if namespace is not None else None
+        namespace_id = place.namespace_id if place is not None else None
         found = await _stack(writer, caller, stack, namespace) if stack is not None else None
         await credential_stacks.set_default(
             writer, caller.tenant_id, namespace_id=namespace_id, definition_id=found.definition_id if found is not None else None
         )  # fmt: skip
-        detail = {"namespace": namespace, "stack": f"{found.namespace}/{found.name}" if found is not None else None}
+        made = (found.definition_id, f"{found.namespace}/{found.name}") if found is not None else None
+        detail = {"namespace": namespace, "stack": made[1] if made is not None else None}
         await audit.note(
             writer, caller, action="credential_stack.default_set", subject_kind="namespace" if namespace is not None else "tenant",
             subject_id=namespace_id or caller.tenant_id, detail=detail,
         )  # fmt: skip
-        return found
+        return made
 
 
 async def _stack(reader: Reader, caller: Caller, text: str, namespace: str | None) -> Definition:
@@ -60,10 +65,3 @@ async def _stack(reader: Reader, caller: Caller, text: str, namespace: str | Non
         return await references.find(reader, caller.tenant_id, kind=_KIND, reference=reference)
     except (BadInput, NotFound) as error:
         raise BadInput(f"The default was not set. {error}", (Fault(_POINTER, str(error)),)) from error
-
-
-async def _namespace_id(reader: Reader, caller: Caller, name: str) -> UUID:
-    found = await tenancy.find_namespace(reader, caller.tenant_id, name=name)
-    if found is None:
-        raise NotFound(f"There is no namespace '{name}'. Publishing something in it makes it.")
-    return found.namespace_id

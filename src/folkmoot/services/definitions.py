@@ -28,7 +28,7 @@ from folkmoot.domain.definitions import (
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import BadDefinition, Conflict, Fault, NotFound
 from folkmoot.kernel.ids import NewId
-from folkmoot.services import references
+from folkmoot.services import namespaces, references
 from folkmoot.services.definition_links import Links
 from folkmoot.services.references import NOUNS
 from folkmoot.store import audit, definitions, tenancy
@@ -165,9 +165,7 @@ async def page(
 ) -> list[StoredVersion]:
     """Definitions of a namespace by name, each as its newest version; after the name `after`. Raises NotFound."""
     async with database.reader() as reader:
-        place = await tenancy.find_namespace(reader, caller.tenant_id, name=namespace)
-        if place is None:
-            raise NotFound(f"There is no namespace '{namespace}'. Publishing something in it makes it.")
+        place = await namespaces.get(reader, caller, name=namespace)
         return await definitions.page(
             reader, caller.tenant_id, kind=kind, namespace_id=place.namespace_id, after=after, limit=limit
         )

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from folkmoot.domain.connectors import OpenApiConnectorVersion
 from folkmoot.domain.definitions import StoredVersion
 from folkmoot.domain.tenancy import Caller
-from folkmoot.kernel.errors import NotFound
+from folkmoot.services import namespaces
 from folkmoot.services.apply import PUBLISH_ORDER, everything
-from folkmoot.store import audit, operations, tenancy
+from folkmoot.store import audit, operations
 from folkmoot.store.database import Database
 
 
@@ -30,9 +30,7 @@ async def export(database: Database, caller: Caller, *, namespace: str) -> Expor
     found: list[StoredVersion] = []
     documents: dict[str, bytes] = {}
     async with database.writer() as writer:
-        place = await tenancy.find_namespace(writer, caller.tenant_id, name=namespace)
-        if place is None:
-            raise NotFound(f"There is no namespace '{namespace}'. Publishing something in it makes it.")
+        place = await namespaces.get(writer, caller, name=namespace)
         for kind in PUBLISH_ORDER:
             found += await everything(writer, caller, kind=kind, namespace=namespace)
         for stored in found:

@@ -5,7 +5,6 @@ A key is a secret, by its id: of one that is replaced the new value counts at on
 
 from __future__ import annotations
 
-from dataclasses import replace
 from uuid import UUID
 
 from folkmoot.domain.credential_checks import faults_of_key
@@ -83,14 +82,8 @@ async def _settled(reader: Reader, caller: Caller, key: StackEntry, id_: UUID) -
     """Raises BadInput with everything that is wrong."""
     faults = [
         *faults_of_name("/name", key.name, what="model key"),
-        *(
-            replace(fault, pointer=fault.pointer.replace("/credentialId", "/credential"))
-            for fault in faults_of_key(
-                "", provider=key.provider, has_secret=key.credential is not None, base_url=key.base_url,
-                overrides=key.model_name_overrides, priority=key.priority,
-            )
-        ),
-    ]  # fmt: skip
+        *faults_of_key("", key, secret_at="credential"),
+    ]
     secret_id = None
     if key.credential is not None:
         found = await secret_links.find(reader, caller.tenant_id, secret=key.credential, namespace=DEFAULT_NAMESPACE)
@@ -100,9 +93,7 @@ async def _settled(reader: Reader, caller: Caller, key: StackEntry, id_: UUID) -
             secret_id = found.definition_id
     if faults:
         raise BadInput(f"The model key was not saved. {faults[0].message}", tuple(faults))
-    return CredentialEntry(
-        id_, key.provider, secret_id, key.base_url, key.model_name_overrides, key.is_own_license, key.priority, key.name
-    )  # fmt: skip
+    return key.settled(id_, secret_id=secret_id)
 
 
 async def _found(

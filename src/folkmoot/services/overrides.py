@@ -12,12 +12,11 @@ from typing import Any
 from folkmoot.domain.definitions import (
     AiModelVersion,
     ModelOverride,
-    ModelPurpose,
     Reference,
     RoundRobinVersion,
     StoredVersion,
 )
-from folkmoot.domain.model_calls import ModelChoice
+from folkmoot.domain.model_calls import ModelChoice, ModelPurpose
 from folkmoot.domain.override_checks import (
     OVERRIDES,
     faults_of_override_names,

@@ -5,7 +5,7 @@ Deliberately absent: starting (`starting`), watching (`events`), and setting a s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from uuid import UUID
 
 from folkmoot.domain.credentials import CredentialFailure
@@ -17,6 +17,7 @@ from folkmoot.domain.tenancy import Caller
 from folkmoot.domain.usage import UsageFilter, UsageSum
 from folkmoot.kernel.errors import BadInput, Conflict, Fault, NotFound, RunEnded
 from folkmoot.kernel.ids import NewId
+from folkmoot.services import namespaces
 from folkmoot.services.people import Tell, author_of, tell_of_answer
 from folkmoot.store import audit, conversations, credentials, pending, run_lists, runs, tenancy, usage
 from folkmoot.store.conversations import ModelCallRecord
@@ -68,7 +69,7 @@ async def details(database: Database, caller: Caller, *, run_id: UUID) -> RunDet
 
 
 async def _whole(reader: Reader, caller: Caller, run_id: UUID) -> WholeRun:
-    view = await _view(reader, caller, run_id)
+    view = await view_of(reader, caller, run_id)
     resolved = await runs.resolved(reader, caller.tenant_id, run_id=run_id)
     items: list[StoredItem] = []
     while (
@@ -85,7 +86,7 @@ async def _whole(reader: Reader, caller: Caller, run_id: UUID) -> WholeRun:
 async def items(database: Database, caller: Caller, *, run_id: UUID, after: int, limit: int) -> list[StoredItem]:
     """A page of the conversation: items with a sequence above `after`. Raises NotFound."""
     async with database.reader() as reader:
-        await _view(reader, caller, run_id)
+        await view_of(reader, caller, run_id)
         return await _items(reader, caller, run_id, after=after, limit=limit)
 
 
@@ -94,12 +95,10 @@ async def page(
 ) -> list[RunView]:  # fmt: skip
     """Runs under a filter, the newest first; `namespace` by name (one that is not there has no runs)."""
     async with database.reader() as reader:
-        if namespace is not None:
-            found = await tenancy.find_namespace(reader, caller.tenant_id, name=namespace)
-            if found is None:
-                return []
-            wanted = replace(wanted, namespace_id=found.namespace_id)
-        return await run_lists.page(reader, caller.tenant_id, wanted=wanted, after=after, limit=limit)
+        within = await namespaces.narrowed(reader, caller, wanted, name=namespace)
+        if within is None:
+            return []
+        return await run_lists.page(reader, caller.tenant_id, wanted=within, after=after, limit=limit)
 
 
 async def request_stop(database: Database, caller: Caller, *, run_id: UUID, tell: Tell) -> RunStatus:
@@ -111,7 +110,7 @@ async def request_stop(database: Database, caller: Caller, *, run_id: UUID, tell
     async with database.writer() as writer:
         status = await runs.request_stop(writer, caller.tenant_id, run_id=run_id, stopped_by=caller.user_name)
         if status is None:
-            raise _ended(await _view(writer, caller, run_id), "cannot be stopped")
+            raise _ended(await view_of(writer, caller, run_id), "cannot be stopped")
         closed = await pending.stop(
             writer, caller.tenant_id, run_id=run_id, by=caller.user_id, by_name=caller.user_name, channel=channel
         )
@@ -138,7 +137,7 @@ async def post_message(
         raise BadInput(text, (Fault("/message", text),))
     async with database.writer() as writer:
         await pending.lock_run(writer, caller.tenant_id, run_id=run_id)
-        view = await _view(writer, caller, run_id)
+        view = await view_of(writer, caller, run_id)
         if view.run.status in FINAL:
             raise _ended(view, "takes no more messages")
         resolved = await runs.resolved(writer, caller.tenant_id, run_id=run_id)
@@ -155,7 +154,7 @@ async def post_message(
             thread_id=MAIN_THREAD,
         )
         if stored is None:
-            raise _ended(await _view(writer, caller, run_id), "takes no more messages")
+            raise _ended(await view_of(writer, caller, run_id), "takes no more messages")
         if turn is None:
             said = {"sequence": stored.sequence}
             await audit.note(writer, caller, action="run.message", subject_kind="run", subject_id=run_id, detail=said)
@@ -203,7 +202,8 @@ def _refuse_where_unwanted(resolved: ResolvedInteraction) -> None:
         raise Conflict(f"People cannot write in this run: {title} has the chatMode '{ChatMode.EXCLUDED}'.")
 
 
-async def _view(reader: Reader, caller: Caller, run_id: UUID) -> RunView:
+async def view_of(reader: Reader, caller: Caller, run_id: UUID) -> RunView:
+    """Raises NotFound."""
     view = await run_lists.get(reader, caller.tenant_id, run_id=run_id)
     if view is None:
         raise NotFound(f"There is no run {run_id}. `folkmoot runs list` shows those there are.")

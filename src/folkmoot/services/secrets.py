@@ -13,7 +13,7 @@ from folkmoot.domain.secrets import SealedSecret, Secret
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import BadInput, Fault, NotFound
 from folkmoot.kernel.ids import NewId
-from folkmoot.services import webhooks
+from folkmoot.services import namespaces, webhooks
 from folkmoot.store import audit, secrets, tenancy
 from folkmoot.store.database import Database, Reader, Writer
 from folkmoot.vault.sealing import Place, Vault
@@ -87,9 +87,7 @@ async def _replace(
 async def page(database: Database, caller: Caller, *, namespace: str, after: str, limit: int) -> list[Secret]:
     """A namespace's secrets by name, without values; after the name `after`. Raises NotFound."""
     async with database.reader() as reader:
-        place = await tenancy.find_namespace(reader, caller.tenant_id, name=namespace)
-        if place is None:
-            raise NotFound(f"There is no namespace '{namespace}'. Publishing something in it makes it.")
+        place = await namespaces.get(reader, caller, name=namespace)
         return await secrets.page(reader, caller.tenant_id, namespace_id=place.namespace_id, after=after, limit=limit)
 
 

@@ -80,14 +80,11 @@ class StartCredentials:
         if given.credential is not None and given.base_url is not None:
             # Who may start runs could otherwise have any secret of the tenant sent to a server of theirs.
             self.caller.require(Right.MANAGE_SECRETS)
-        self.faults += faults_of_key(
-            pointer, provider=given.provider, has_secret=given.credential is not None, base_url=given.base_url,
-            overrides=given.model_name_overrides, priority=given.priority,
-        )  # fmt: skip
+        self.faults += faults_of_key(pointer, given)
         secret_id = None
         if given.credential is not None:
             secret_id = await self._secret_id(f"{pointer}/credentialId", given.credential)
-        return _entry(given, secret_id, self.new_id())
+        return given.settled(self.new_id(), secret_id=secret_id)
 
     async def _secret_id(self, pointer: str, secret: Reference) -> UUID | None:
         place = self.interaction.definition.namespace
@@ -117,7 +114,7 @@ class StartCredentials:
             stack_version=found.number,
             source=source,
             resolved_at=await tenancy.now(self.reader),
-            entries=tuple(_entry(entry, _id_of(entry), self.new_id()) for entry in body.entries),
+            entries=tuple(entry.settled(self.new_id(), secret_id=_id_of(entry)) for entry in body.entries),
             rules=body.rules,
             passes_to_children=body.passes_to_children,
         )
@@ -192,12 +189,6 @@ def _lack(model: ModelChoice, known: _Known, read_key: ReadKey, *, is_stack: boo
     if not known.allows_platform:
         return f"{needs} add one with `folkmoot model-keys add`; this tenant may not use the operator's own."
     return None if read_key(variable) else f"{needs} set the environment variable {variable}."
-
-
-def _entry(given: StackEntry, secret_id: UUID | None, entry_id: UUID) -> CredentialEntry:
-    return CredentialEntry(
-        entry_id, given.provider, secret_id, given.base_url, given.model_name_overrides, given.is_own_license, given.priority, given.name
-    )  # fmt: skip
 
 
 def _id_of(entry: StackEntry) -> UUID | None:

@@ -6,14 +6,16 @@ Whoever may read runs may read this. Deliberately absent: limits (`budgets`).
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from uuid import UUID
 
 from folkmoot.domain.budgets import Budget
 from folkmoot.domain.tenancy import Caller
 from folkmoot.domain.usage import CallCursor, GroupedUsage, UsageFilter, UsageGroup, UsageKey, UsageSum, UsedCall
-from folkmoot.kernel.errors import BadInput, Fault, NotFound
-from folkmoot.store import run_lists, runs, tenancy, usage
+from folkmoot.kernel.errors import BadInput, Fault
+from folkmoot.services import namespaces
+from folkmoot.services.runs import view_of
+from folkmoot.store import runs, usage
 from folkmoot.store.database import Database
 
 MOST_KEYS = 2
@@ -48,12 +50,10 @@ async def sums(
         message = f"Usage is grouped by {MOST_KEYS} keys at most; these are {len(set(by))}. Leave some out."
         raise BadInput(f"'groupBy': {message}", (Fault("", message),))
     async with database.reader() as reader:
-        if namespace is not None:
-            found = await tenancy.find_namespace(reader, caller.tenant_id, name=namespace)
-            if found is None:
-                return []
-            wanted = replace(wanted, namespace_id=found.namespace_id)
-        return await usage.sums(reader, caller.tenant_id, wanted=wanted, by=by, after=after, limit=limit)
+        within = await namespaces.narrowed(reader, caller, wanted, name=namespace)
+        if within is None:
+            return []
+        return await usage.sums(reader, caller.tenant_id, wanted=within, by=by, after=after, limit=limit)
 
 
 async def of_run(
@@ -62,9 +62,7 @@ async def of_run(
     """What a run used, with a page of its calls. Raises NotFound."""
     tenant_id = caller.tenant_id
     async with database.reader() as reader:
-        view = await run_lists.get(reader, tenant_id, run_id=run_id)
-        if view is None:
-            raise NotFound(f"There is no run {run_id}. `folkmoot runs list` shows those there are.")
+        view = await view_of(reader, caller, run_id)
         resolved = await runs.resolved(reader, tenant_id, run_id=run_id)
         total = await usage.total(reader, tenant_id, wanted=UsageFilter(run_id=run_id))
         whole = UsageFilter(root=view.run.tree_root_id)

@@ -47,16 +47,16 @@ async def tree(reader: Reader, tenant_id: UUID, *, root: UUID) -> Spent:
 
 @dataclass(frozen=True, slots=True)
 class CallAtHand:
-    """`estimated_tokens`: what its prompt was taken to hold; null: nobody has measured it."""
+    """`prompt_tokens`: what its prompt was guessed to hold when the call began, or what that was corrected to: the larger."""
 
-    estimated_tokens: int | None
+    prompt_tokens: int
     root: UUID
     now: datetime
 
 
 async def call_at_hand(reader: Reader, tenant_id: UUID, *, run_id: UUID, model_call_id: UUID) -> CallAtHand:
     row = await _sql.call(reader.connection, tenant_id=tenant_id, run_id=run_id, model_call_id=model_call_id)
-    return CallAtHand(row["estimated_tokens"], row["tree_root_id"], row["now"])
+    return CallAtHand(row["prompt_tokens"], row["tree_root_id"], row["now"])
 
 
 async def lock(writer: Writer, subject: UUID) -> None:

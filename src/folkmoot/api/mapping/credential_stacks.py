@@ -5,6 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from folkmoot.api.mapping.bindings import link
+from folkmoot.api.mapping.credentials import key_fields, key_of
 from folkmoot.api.mapping.references import refuse
 from folkmoot.api.mapping.resources import definition_fields, version_fields
 from folkmoot.domain.credentials import CredentialStackVersion, StackEntry, StackRule, WhenUsedUp
@@ -32,15 +33,8 @@ def version_of(request: wire.CredentialStackVersionRequest) -> CredentialStackVe
 
 
 def _entry_of(request: wire.CredentialStackEntryRequest, pointer: str, faults: list[Fault]) -> StackEntry:
-    return StackEntry(
-        name=request.name,
-        provider=request.provider,
-        credential=link(request.credential_id, request.credential, f"{pointer}/credential", faults),
-        base_url=request.base_url,
-        model_name_overrides=dict(request.model_name_overrides),
-        is_own_license=request.is_own_license,
-        priority=request.priority,
-    )
+    secret = link(request.credential_id, request.credential, f"{pointer}/credential", faults)
+    return key_of(request, secret, name=request.name)
 
 
 def version(stored: StoredVersion) -> wire.CredentialStackVersion:
@@ -58,12 +52,8 @@ def version(stored: StoredVersion) -> wire.CredentialStackVersion:
 def _entry(entry: StackEntry) -> wire.CredentialStackEntry:
     return wire.CredentialStackEntry(
         name=entry.name,
-        provider=entry.provider,
         credential_id=entry.credential.definition_id if entry.credential is not None else None,
-        base_url=entry.base_url,
-        model_name_overrides=entry.model_name_overrides,
-        is_own_license=entry.is_own_license,
-        priority=entry.priority,
+        **key_fields(entry),
     )
 
 

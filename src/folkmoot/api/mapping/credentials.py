@@ -5,25 +5,48 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from folkmoot.domain.credentials import CredentialEntry, CredentialFailure, ModelKey, StackSnapshot
+from folkmoot.domain.credentials import CredentialEntry, CredentialFailure, ModelKey, StackEntry, StackSnapshot
 from folkmoot.domain.model_calls import FailureClass
+from folkmoot.domain.references import Reference
 from folkmoot.store.run_lists import RunKeys
+from folkmoot.wire import definitions as definition_wire
 from folkmoot.wire import model_keys as tenant_wire
 from folkmoot.wire import runs as wire
+
+KeyRequest = (
+    wire.InteractionProcessCredentialRequest | tenant_wire.ModelKeyRequest | definition_wire.CredentialStackEntryRequest
+)
+
+
+def key_of(request: KeyRequest, secret: Reference | None, *, name: str = "") -> StackEntry:
+    """A key as it is asked for, the link to its secret read."""
+    return StackEntry(
+        name=name,
+        provider=request.provider,
+        credential=secret,
+        base_url=request.base_url,
+        model_name_overrides=dict(request.model_name_overrides),
+        is_own_license=request.is_own_license,
+        priority=request.priority,
+    )
+
+
+def key_fields(entry: CredentialEntry | StackEntry) -> dict[str, Any]:
+    """What is shown of every key: what it is for, and where it goes."""
+    return {
+        "provider": entry.provider,
+        "base_url": entry.base_url,
+        "model_name_overrides": entry.model_name_overrides,
+        "is_own_license": entry.is_own_license,
+        "priority": entry.priority,
+    }
 
 
 def run_keys(keys: RunKeys) -> dict[str, Any]:
     """The fields of a run that tell what its start settled."""
     return {
         "credentials": tuple(
-            wire.InteractionProcessCredential(
-                provider=entry.provider,
-                base_url=entry.base_url,
-                model_name_overrides=entry.model_name_overrides,
-                credential_id=_id_of(entry),
-                is_own_license=entry.is_own_license,
-                priority=entry.priority,
-            )
+            wire.InteractionProcessCredential(credential_id=_id_of(entry), **key_fields(entry))
             for entry in keys.credentials
         ),
         "credential_stack": _stack(keys.credential_stack) if keys.credential_stack is not None else None,
@@ -39,15 +62,7 @@ def _stack(stack: StackSnapshot) -> wire.CredentialStackSnapshot:
         source=stack.source.value,
         resolved_at_utc=stack.resolved_at,
         entries=tuple(
-            wire.CredentialStackSnapshotEntry(
-                id=entry.entry_id,
-                credential_id=_id_of(entry),
-                provider=entry.provider,
-                base_url=entry.base_url,
-                model_name_overrides=entry.model_name_overrides,
-                is_own_license=entry.is_own_license,
-                priority=entry.priority,
-            )
+            wire.CredentialStackSnapshotEntry(id=entry.entry_id, credential_id=_id_of(entry), **key_fields(entry))
             for entry in stack.entries
         ),
         passes_to_children=stack.passes_to_children,
@@ -84,13 +99,9 @@ def model_key(key: ModelKey) -> tenant_wire.ModelKey:
         date_created=key.created_at,
         date_updated=key.updated_at,
         name=key.name,
-        provider=entry.provider,
         credential_id=_id_of(entry),
         credential_name=key.secret_name,
-        base_url=entry.base_url,
-        model_name_overrides=entry.model_name_overrides,
-        is_own_license=entry.is_own_license,
-        priority=entry.priority,
+        **key_fields(entry),
     )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from folkmoot.api.mapping import ai_models
-from folkmoot.domain.definitions import ModelOverride, ModelPurpose
+from folkmoot.domain.definitions import ModelOverride
+from folkmoot.domain.model_calls import ModelPurpose
 from folkmoot.wire import runs as wire
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from folkmoot.api.mapping import overrides
 from folkmoot.api.mapping.budgets import budget_of
+from folkmoot.api.mapping.credentials import key_of
 from folkmoot.api.mapping.references import reference, refuse
 from folkmoot.domain.credentials import StackEntry
 from folkmoot.kernel.errors import Fault
@@ -45,12 +46,4 @@ def _credential(request: InteractionProcessCredentialRequest, index: int, faults
     """`credentialId` is a secret's id; its name, as `name` or `namespace/name`, does as well."""
     named = request.credential_id
     secret = reference(named, f"/credentials/{index}/credentialId", faults) if named is not None else None
-    return StackEntry(
-        name="",
-        provider=request.provider,
-        credential=secret,
-        base_url=request.base_url,
-        model_name_overrides=dict(request.model_name_overrides),
-        is_own_license=request.is_own_license,
-        priority=request.priority,
-    )
+    return key_of(request, secret)

@@ -90,8 +90,7 @@ async def set_default_credential_stack(
     doors: Doorway, caller: Keeper, body: Annotated[DefaultCredentialStackRequest, shown_as(_STACK)]
 ) -> DefaultCredentialStack:
     """Set it, for runs that start from now on."""
-    await credential_stacks.set_default(doors.of(caller), caller, stack=body.credential_stack)
-    return _shown(await credential_stacks.default(doors.of(caller), caller))
+    return _shown(await credential_stacks.set_default(doors.of(caller), caller, stack=body.credential_stack))
 
 
 @router.get(_OF_NAMESPACE, responses=_READ)
@@ -110,8 +109,11 @@ async def set_default_credential_stack_of_namespace(
     body: Annotated[DefaultCredentialStackRequest, shown_as(_STACK)],
 ) -> DefaultCredentialStack:
     """Set it, for runs that start from now on."""
-    await credential_stacks.set_default(doors.of(caller), caller, stack=body.credential_stack, namespace=namespace_name)
-    return _shown(await credential_stacks.default(doors.of(caller), caller, namespace=namespace_name))
+    return _shown(
+        await credential_stacks.set_default(
+            doors.of(caller), caller, stack=body.credential_stack, namespace=namespace_name
+        )
+    )
 
 
 def _key_of(body: ModelKeyRequest) -> StackEntry:
@@ -119,9 +121,7 @@ def _key_of(body: ModelKeyRequest) -> StackEntry:
     faults: list[Fault] = []
     secret = reference(body.credential, "/credential", faults) if body.credential is not None else None
     refuse(faults)
-    return StackEntry(
-        body.name, body.provider, secret, body.base_url, dict(body.model_name_overrides), body.is_own_license, body.priority
-    )  # fmt: skip
+    return mapping.key_of(body, secret, name=body.name)
 
 
 def _shown(found: tuple[UUID, str] | None) -> DefaultCredentialStack:

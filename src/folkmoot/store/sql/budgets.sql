@@ -48,7 +48,7 @@ from process p join model_call m on m.tenant_id = p.tenant_id and m.run_id = p.r
 where p.tenant_id = :tenant_id and p.tree_root_id = :root and m.voided_at is null;
 
 -- name: call^
-select m.estimated_tokens, p.tree_root_id, folkmoot_now() as now
+select coalesce(greatest(m.guessed_tokens, m.estimated_tokens), 0) as prompt_tokens, p.tree_root_id, folkmoot_now() as now
 from model_call m join process p on p.tenant_id = m.tenant_id and p.run_id = m.run_id
 where m.tenant_id = :tenant_id and m.run_id = :run_id and m.model_call_id = :model_call_id;
 
