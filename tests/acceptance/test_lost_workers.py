@@ -245,12 +245,11 @@ async def test_terminated_worker_hands_its_runs_back_and_exits_with_0(crew: Hand
     first = await crew.hire(DRAIN_SECONDS="0" if how == "has no time" else "50", LOG_LEVEL="info")
     await until(lambda: bool(made(crew, "wait")), seconds=LONG)
     first.terminate()
+    await until(lambda: "This worker drains" in crew.words(), seconds=LONG)
     late = await panels.start(crew.database, new_id, panel(new_id))
     if how == "finishes":
         crew.gate("wait").unlink()
-    if how == "told twice":
-        # two signals that come at once are one
-        await until(lambda: "This worker drains" in crew.words(), seconds=LONG)
+    if how == "told twice":  # two signals that come at once are one
         first.terminate()
     assert await asyncio.wait_for(first.wait(), 30) == 0
     row = await panels.row_of(crew.database, started)

@@ -15,6 +15,8 @@ from crews import until
 from keyed_models import MODEL, Bank, bank
 
 from folkmoot import settings
+from folkmoot.runtime import ended_calls
+from folkmoot.runtime.options import WorkerOptions
 
 VARIABLE = "BANK_API_KEY"
 ANSWERED = "select * from model_call where error_class is null and voided_at is null"
@@ -225,6 +227,26 @@ class TestFailures:
             run = await home.ended(started)
             assert run["status"] == "Completed" and set(home.models.keys[before:]) == {"a-first"}
             assert run["credentialFailures"] == []
+
+    async def test_what_befell_other_keys_makes_no_wait_longer(
+        self, home: Bank, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """platform.md, backoff: it doubles with each time that was waited, and trying the next key is no wait."""
+        backoff, waits = ended_calls.backoff_seconds, list[int]()
+
+        def noted(options: WorkerOptions, attempt: int, chance: float) -> float:
+            waits.append(attempt)
+            return backoff(options, attempt, chance) / 100
+
+        monkeypatch.setattr(ended_calls, "backoff_seconds", noted)
+        for name in ("a-first", "b-second", "c-third"):
+            await home.key(name, play="refused")
+        await home.key("d-last", play="overloaded")
+        started = await home.start()
+        await until(lambda: home.models.keys.count("d-last") >= 2)
+        home.models.plays["d-last"] = "fine"
+        assert (await home.ended(started))["status"] == "Completed"
+        assert waits[:2] == [1, 2]
 
     async def test_when_all_are_used_up_each_is_listed(self, home: Bank) -> None:
         """B44: the error lists each, a deleted one too, and gives nothing of them away."""

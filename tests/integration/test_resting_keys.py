@@ -57,7 +57,9 @@ class Watch:
 
     def watch(self, monkeypatch: pytest.MonkeyPatch) -> None:
         opened, keys_now, rest = model_access.opened, credentials.keys_now, credentials.rest
+        failed, rest_deleted = model_access.failed, model_access._rest_deleted
         looked: dict[Any, float] = {}
+        uncommitted: dict[Any, list[tuple[str, str, float]]] = {}
 
         async def watched_keys_now(*args: Any, **named: Any) -> Any:
             found = await keys_now(*args, **named)
@@ -76,12 +78,30 @@ class Watch:
             asked = time.monotonic()
             seconds = await rest(*args, **named)
             if seconds is not None and named["is_recorded"]:
-                self.rests.append((named["key"], named["model"], time.monotonic(), asked + seconds))
+                of_task = uncommitted.setdefault(asyncio.current_task(), [])
+                of_task.append((named["key"], named["model"], asked + seconds))
             return seconds
+
+        def committed() -> None:
+            now = time.monotonic()
+            self.rests += [
+                (key, model, now, until) for key, model, until in uncommitted.pop(asyncio.current_task(), [])
+            ]
+
+        async def watched_failed(*args: Any, **named: Any) -> Any:
+            told = await failed(*args, **named)
+            committed()
+            return told
+
+        async def watched_rest_deleted(*args: Any, **named: Any) -> None:
+            await rest_deleted(*args, **named)
+            committed()
 
         monkeypatch.setattr(model_access, "opened", watched_opened)
         monkeypatch.setattr(credentials, "keys_now", watched_keys_now)
         monkeypatch.setattr(credentials, "rest", watched_rest)
+        monkeypatch.setattr(model_access, "failed", watched_failed)
+        monkeypatch.setattr(model_access, "_rest_deleted", watched_rest_deleted)
 
     def to_resting_keys(self) -> list[tuple[float, str]]:
         """Choices whose whole look fell into a rest of what they chose."""
@@ -97,7 +117,7 @@ class Watch:
 async def ten_keys(dsn: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Bank, Watch]]:
     watch = Watch()
     watch.watch(monkeypatch)
-    async with bank(dsn, folder) as home:
+    async with bank(dsn, folder, FOLKMOOT_RETRY_SECONDS="0.2") as home:
         await home.panel(seats=2)
         for priority, (name, play) in enumerate(FAILING.items()):
             more = {"modelNameOverrides": {MODEL: "unknown"}} if name == "7-renamed" else {}

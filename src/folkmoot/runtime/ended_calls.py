@@ -43,7 +43,8 @@ def failed(
     """`key_rests`: another key may be free now, so that nothing is waited for."""
     wait: float | None = None
     if failure.failure in WAITED_OUT and not key_rests:
-        wait = backoff_seconds(workshop.options, step.attempt, workshop.chance())
+        # What befell other keys was not waited for, and makes no wait longer.
+        wait = backoff_seconds(workshop.options, transcript.waits_of(step) + 1, workshop.chance())
         wait = max(wait, failure.retry_after_seconds or 0.0)
     not_before = clock.now_timestamp() + wait if wait is not None else None
     guessed = transcript.sizes.note_failure(step, call_id, failure.failure)

@@ -142,6 +142,10 @@ class Transcript:
     def note_failure(self, fact: ModelCallFact) -> None:
         self._model_calls[fact.step_key] = (*self._model_calls.get(fact.step_key, ()), fact)
 
+    def waits_of(self, step: AskModel) -> int:
+        """How many of the step's failures were waited out before it was tried again."""
+        return len([fact for fact in self._model_calls.get(step.key, ()) if fact.not_before is not None])
+
     def note_reply(self, step: AskModel, call_id: UUID, reply: ModelReply) -> None:
         self._model_calls.pop(step.key, None)
         self.sizes.note_reply(step, call_id, reply.usage)
