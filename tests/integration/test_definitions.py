@@ -13,8 +13,8 @@ from folkmoot.domain.definitions import (
     AgentBinding,
     AgentVersion,
     DefinitionKind,
+    InteractionVersion,
     Reference,
-    RoundRobinVersion,
     StoredVersion,
 )
 from folkmoot.domain.tenancy import Caller
@@ -96,7 +96,7 @@ async def test_links_are_settled_to_ids_when_saved(database: Database, caller: C
     await publish_panel(database, caller, new_id)
     panel = (await definitions.get(database, caller, kind=DefinitionKind.INTERACTION, reference=AT_PANEL)).body
     agent = await definitions.get(database, caller, kind=DefinitionKind.AGENT, reference=AT_AGENT)
-    assert isinstance(panel, RoundRobinVersion)
+    assert isinstance(panel, InteractionVersion)
     settled = Reference("optimist", NAMESPACE, agent.definition.definition_id)
     assert [binding.agent for binding in panel.agents] == [settled, settled]
 
@@ -113,7 +113,7 @@ async def test_interactions_that_participants_may_start_are_settled_too(
     published = await definitions.publish(
         database, caller, namespace=NAMESPACE, name="parent", version=parent, new_id=new_id
     )
-    assert isinstance(published.stored.body, RoundRobinVersion)
+    assert isinstance(published.stored.body, InteractionVersion)
     settled = published.stored.body.later["swarm"]
     assert [link["version"] for link in settled["interactions"]] == [0, 1, 0]
     assert {link["id"] for link in settled["interactions"]} == {str(panel.definition.definition_id)}

@@ -12,9 +12,9 @@ from folkmoot.domain.definitions import (
     AgentVersion,
     AiModelVersion,
     DataType,
+    InteractionVersion,
     PromptInput,
     Reference,
-    RoundRobinVersion,
 )
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.ids import NewId
@@ -29,7 +29,7 @@ SEARCH = Tool("search", "Looks things up.", {"type": "object"}, is_read_only=Tru
 
 MODEL = AiModelVersion(provider="scripted", model_name="script", path="/srv/script.yaml")
 AGENT = AgentVersion(model=Reference("small"), prompts=("You look at %%question%%.",))
-PANEL = RoundRobinVersion(
+PANEL = InteractionVersion(
     agents=(AgentBinding(Reference("optimist"), "Ann"), AgentBinding(Reference("optimist"), "Ben")),
     prompt="Decide: %%question%%",
     is_solution_proposal_allowed=True,
@@ -38,7 +38,7 @@ PANEL = RoundRobinVersion(
 
 
 def documents(
-    *, model: AiModelVersion = MODEL, agent: AgentVersion = AGENT, panel: RoundRobinVersion = PANEL
+    *, model: AiModelVersion = MODEL, agent: AgentVersion = AGENT, panel: InteractionVersion = PANEL
 ) -> list[Document]:
     """The panel's whole set, interaction first, so that the order must be found."""
     return [

@@ -22,14 +22,14 @@ from folkmoot.domain.definitions import (
     ChatMode,
     DataType,
     HumanSettings,
+    InteractionVersion,
     PromptInput,
     Reference,
-    RoundRobinVersion,
 )
 from folkmoot.domain.model_calls import Sampling
 
 SOME_ID = UUID("0190c5a2-0000-7000-8000-000000000001")
-PANEL = RoundRobinVersion(
+PANEL = InteractionVersion(
     agents=(AgentBinding(Reference("optimist"), "Ann"), AgentBinding(Reference("sceptic"), "Ben")),
     prompt="Decide: %%question%%",
     is_no_action_allowed=True,
@@ -44,7 +44,7 @@ AGENT = AgentVersion(model=Reference("small"), prompts=("You decide.",), functio
 MODEL = AiModelVersion(provider="openai-compatible", model_name="m", base_url="http://127.0.0.1:8080/v1")
 
 
-def with_names(*names: str | None) -> RoundRobinVersion:
+def with_names(*names: str | None) -> InteractionVersion:
     return replace(PANEL, agents=tuple(AgentBinding(Reference(f"agent{n}"), name) for n, name in enumerate(names)))
 
 

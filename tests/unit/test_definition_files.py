@@ -11,7 +11,7 @@ import pytest
 
 from folkmoot.api.definition_files import MAX_FILE_BYTES, Document, check, read_files
 from folkmoot.domain.connectors import McpConnectorVersion, OpenApiConnectorVersion
-from folkmoot.domain.definitions import AiModelVersion, DefinitionKind, Reference, RoundRobinVersion
+from folkmoot.domain.definitions import AiModelVersion, DefinitionKind, InteractionVersion, Reference
 from folkmoot.domain.operations import Stdio
 from folkmoot.kernel.errors import BadDefinition, BadInput, Fault
 
@@ -68,9 +68,9 @@ def the_fault(folder: Path, text: str) -> Fault:
     return fault
 
 
-def interaction(documents: list[Document]) -> RoundRobinVersion:
+def interaction(documents: list[Document]) -> InteractionVersion:
     version = documents[-1].version
-    assert isinstance(version, RoundRobinVersion)
+    assert isinstance(version, InteractionVersion)
     return version
 
 

@@ -22,9 +22,9 @@ from folkmoot.domain.definitions import (
     AiModelVersion,
     Definition,
     DefinitionKind,
+    InteractionVersion,
     Reference,
     ResolvedInteraction,
-    RoundRobinVersion,
     StoredVersion,
     SystemPromptMode,
     Version,
@@ -488,5 +488,5 @@ def test_what_is_no_cursor_of_the_list_is_refused(text: str) -> None:
 
 def test_the_bodies_of_versions_hold_no_wire_type() -> None:
     version = interactions.version_of(wire.RoundRobinInteractionVersionRequest.model_validate(FULL))
-    assert isinstance(version, RoundRobinVersion)
+    assert isinstance(version, InteractionVersion)
     assert json.loads(json.dumps(version.later)) == version.later

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from folkmoot.domain.checking import operations_of
 from folkmoot.domain.definition_names import parse_reference
-from folkmoot.domain.definitions import AgentBinding, AgentVersion, DefinitionKind, Reference, RoundRobinVersion
+from folkmoot.domain.definitions import AgentBinding, AgentVersion, DefinitionKind, InteractionVersion, Reference
 from folkmoot.domain.participant_checks import faults_of_participant
 from folkmoot.kernel.errors import BadInput, Fault
 from folkmoot.services.apply import Document
@@ -26,7 +26,7 @@ def link_faults(document: Document, known: Known) -> Iterator[Fault]:
         if _missing(DefinitionKind.AI_MODEL, version.model, document, known):
             yield _no_such("/model", DefinitionKind.AI_MODEL, version.model, document)
         yield from _connector_faults("", version, document, known)
-    elif isinstance(version, RoundRobinVersion):
+    elif isinstance(version, InteractionVersion):
         for index, binding in enumerate(version.agents):
             pointer = f"/agents/{index}/agent"
             if _missing(DefinitionKind.AGENT, binding.agent, document, known):
@@ -44,7 +44,7 @@ def link_faults(document: Document, known: Known) -> Iterator[Fault]:
         yield from _connector_faults("", version, document, known)
 
 
-def _stack_faults(version: RoundRobinVersion, document: Document, known: Known) -> Iterator[Fault]:
+def _stack_faults(version: InteractionVersion, document: Document, known: Known) -> Iterator[Fault]:
     if version.credential_stack is None:
         return
     try:
@@ -57,7 +57,7 @@ def _stack_faults(version: RoundRobinVersion, document: Document, known: Known) 
 
 
 def _connector_faults(
-    pointer: str, holder: AgentVersion | AgentBinding | RoundRobinVersion, document: Document, known: Known
+    pointer: str, holder: AgentVersion | AgentBinding | InteractionVersion, document: Document, known: Known
 ) -> Iterator[Fault]:
     """Connectors that the set does not have. Which operations they have is known to their servers alone."""
     for kind in CONNECTORS:

@@ -34,7 +34,22 @@ class ResultTarget:
     type: Literal["result"] = "result"
 
 
-Target = FunctionTarget | OperationTarget | ResultTarget
+class SwarmAction(StrEnum):
+    START = "start"
+    AWAIT = "await"
+    LIST = "list"
+    STOP = "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class SwarmTarget:
+    """A run of another interaction below this one: started, awaited, listed or stopped."""
+
+    action: SwarmAction
+    type: Literal["swarm"] = "swarm"
+
+
+Target = FunctionTarget | OperationTarget | ResultTarget | SwarmTarget
 
 
 @dataclass(frozen=True, slots=True)

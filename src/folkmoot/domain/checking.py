@@ -19,9 +19,9 @@ from folkmoot.domain.definitions import (
     AgentVersion,
     ChatMode,
     DefinitionKind,
+    InteractionVersion,
     PromptInput,
     Reference,
-    RoundRobinVersion,
 )
 from folkmoot.domain.input_values import faults_of_inputs
 from folkmoot.domain.later_parts import later_fields
@@ -46,7 +46,7 @@ __all__ = [
 Json = Any
 
 
-def faults_of_interaction(version: RoundRobinVersion) -> tuple[Fault, ...]:
+def faults_of_interaction(version: InteractionVersion) -> tuple[Fault, ...]:
     """What keeps the version from being saved; () if nothing does."""
     return (
         *_participant_faults(version),
@@ -82,7 +82,7 @@ BINDING_FIELDS = {
 
 
 def operations_of(
-    version: AgentVersion | AgentBinding | RoundRobinVersion, pointer: str = "", *, kind: DefinitionKind | None = None
+    version: AgentVersion | AgentBinding | InteractionVersion, pointer: str = "", *, kind: DefinitionKind | None = None
 ) -> Bindings:
     """The bindings of its own, each with its JSON pointer; `pointer` is that of the whole. `kind`: of connectors; null: both."""
     bound = {
@@ -105,13 +105,13 @@ def tools_of_agent(version: AgentVersion) -> list[tuple[str, str]]:
     ]
 
 
-def inputs_of_calls(version: RoundRobinVersion) -> list[str]:
+def inputs_of_calls(version: InteractionVersion) -> list[str]:
     """The names that bound values may use."""
     prompts = [item.name for item in version.inputs_prompt]
     return [*prompts, *(item.name for item in version.inputs_connector_binding)]
 
 
-def _participant_faults(version: RoundRobinVersion) -> Iterator[Fault]:
+def _participant_faults(version: InteractionVersion) -> Iterator[Fault]:
     if not version.agents:
         yield Fault("/agents", "Nobody takes part; name at least one agent.")
     for index, binding in enumerate(version.agents):
@@ -143,13 +143,13 @@ def _input_faults(inputs: tuple[PromptInput, ...]) -> Iterator[Fault]:
         seen.add(item.name)
 
 
-def _prompt_faults(version: RoundRobinVersion) -> tuple[Fault, ...]:
+def _prompt_faults(version: InteractionVersion) -> tuple[Fault, ...]:
     prompts = [("/prompt", version.prompt)]
     prompts += [(f"/systemPrompts/{index}", text) for index, text in enumerate(version.system_prompts)]
     return check_prompts(prompts, [item.name for item in version.inputs_prompt])
 
 
-def _bound_faults(version: RoundRobinVersion) -> Iterator[Fault]:
+def _bound_faults(version: InteractionVersion) -> Iterator[Fault]:
     counts = {"maximumNoActionLoops": version.maximum_no_action_loops, "maximumRounds": version.maximum_rounds}
     for name, count in counts.items():
         if count is not None and not 1 <= count <= LARGEST_COUNT:
@@ -166,7 +166,7 @@ def _bound_faults(version: RoundRobinVersion) -> Iterator[Fault]:
             )
 
 
-def _compaction_faults(version: RoundRobinVersion) -> Iterator[Fault]:
+def _compaction_faults(version: InteractionVersion) -> Iterator[Fault]:
     """A dedicated type without a model is none: a start may name it."""
     model, pointer = version.compaction_model, "/contextSettings/compactionModel"
     if model is None:
@@ -179,7 +179,7 @@ def _compaction_faults(version: RoundRobinVersion) -> Iterator[Fault]:
         )
 
 
-def _endless_faults(version: RoundRobinVersion) -> Iterator[Fault]:
+def _endless_faults(version: InteractionVersion) -> Iterator[Fault]:
     people = version.human_settings
     has_end = (
         version.is_solution_proposal_allowed
@@ -211,7 +211,7 @@ def _sampling_faults(version: AgentVersion) -> Iterator[Fault]:
         yield Fault("/settings/maxTokens", f"This is a whole number from 1 to {LARGEST_COUNT}, or null; correct it.")
 
 
-def _tool_faults(version: RoundRobinVersion) -> Iterator[Fault]:
+def _tool_faults(version: InteractionVersion) -> Iterator[Fault]:
     everyone = operations_of(version)
     own = [operations_of(binding, f"/agents/{index}") for index, binding in enumerate(version.agents)]
     yield from faults_of_tool_names((f"{pointer}/name", binding.name) for pointer, binding in everyone)

@@ -1,7 +1,7 @@
-"""Definitions and their versions: agents, AI models, round-robin interactions; and the closure that a run starts with.
+"""Definitions and their versions: agents, AI models, interactions; and the closure that a run starts with.
 
-A version is never rewritten. Deliberately absent: effects of the settings that later parts bring (looms, swarm, people's
-turns, connectors); they are kept as they came, and a start that needs them is refused (`services.starting`).
+A version is never rewritten. Deliberately absent: effects of the settings that later parts bring (looms, web access); they are
+kept as they came, and a start that needs them is refused (`services.starting`).
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from folkmoot.domain.contexts import ContextSettings
 from folkmoot.domain.credentials import CredentialEntry, CredentialStackVersion, StackSnapshot
 from folkmoot.domain.model_calls import ModelChoice, ModelPurpose, Sampling
 from folkmoot.domain.references import Reference as Reference
+from folkmoot.domain.routers import CandidateKind, PinnedRouter, RouterVersion
+from folkmoot.domain.swarms import PinnedSwarm, SwarmSettings
 from folkmoot.domain.tool_bindings import BindingInput, OperationBinding, SecretInput
 
 Json = Any
@@ -26,6 +28,7 @@ Json = Any
 
 class DefinitionKind(StrEnum):
     AGENT = "Agent"
+    ROUTER = "Router"
     AI_MODEL = "AiModel"
     INTERACTION = "Interaction"
     MCP_CONNECTOR = "McpConnector"
@@ -106,20 +109,37 @@ class HumanSettings:
     include_in_solutions: bool = False
 
 
+class InteractionType(StrEnum):
+    ROUND_ROBIN = "RoundRobin"
+    MANAGED = "Managed"
+
+
+DEFAULT_CONCURRENT_DISPATCHES = 4
+
+
 @dataclass(frozen=True, slots=True)
 class AgentBinding:
-    """A participant. `name` null: the agent's own name. `later`: loom and web access, kept for later parts."""
+    """A participant. `name` null: the agent's own name. `later`: loom and web access, kept for later parts.
+
+    `kind`: whether `agent` links to an agent or to a router, which then decides before each turn; null until that is known.
+    `description`: what a manager reads of it; null: the agent's own.
+    """
 
     agent: Reference
     name: str | None = None
     external_operations_mcp: tuple[OperationBinding, ...] = ()
     external_operations_open_api: tuple[OperationBinding, ...] = ()
     later: dict[str, Json] = field(default_factory=dict)
+    kind: CandidateKind | None = None
+    description: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class RoundRobinVersion:
-    """`context_settings` holds the wire's fields as they came, but for its one link, `compaction_model`; `later` the fields of
+class InteractionVersion:
+    """Participants take turns (`RoundRobin`), or a `manager` sends work to the `agents` (`Managed`), several at once up to
+    `maximum_concurrent_dispatches`. What is not for a type has its default there.
+
+    `context_settings` holds the wire's fields as they came, but for its one link, `compaction_model`; `later` the fields of
     later parts, by their wire names. `credential_stack`: `name` or `namespace/name` of the runs' stack, where a start names none."""
 
     agents: tuple[AgentBinding, ...]
@@ -149,12 +169,22 @@ class RoundRobinVersion:
     credential_stack: str | None = None
     later: dict[str, Json] = field(default_factory=dict)
     budget: Budget | None = None
+    type: InteractionType = InteractionType.ROUND_ROBIN
+    manager: AgentBinding | None = None
+    maximum_concurrent_dispatches: int = DEFAULT_CONCURRENT_DISPATCHES
+    swarm: SwarmSettings | None = None
+
+    @property
+    def bindings(self) -> tuple[AgentBinding, ...]:
+        """All participants; a manager comes first."""
+        return self.agents if self.manager is None else (self.manager, *self.agents)
 
 
 Version = (
     AgentVersion
+    | RouterVersion
     | AiModelVersion
-    | RoundRobinVersion
+    | InteractionVersion
     | McpConnectorVersion
     | OpenApiConnectorVersion
     | CredentialStackVersion
@@ -193,7 +223,9 @@ DEFAULT_WINDOW = 8192  # tokens, where neither a definition nor the catalogue na
 class Participant:
     """One seat of the conversation with everything its turns need, prompts filled in.
 
-    `compaction_model`: what summarises its view in place of its own model; null: its own.
+    `compaction_model`: what summarises its view in place of its own model; null: its own. `routers`: of a seat whose agent is chosen
+    before each turn, its router and all those that one may choose; `candidates`: the same seat with each agent that can be chosen.
+    Its own fields are then those of the agent that is there until the first choice: what the fallbacks lead to.
     """
 
     name: str
@@ -206,6 +238,8 @@ class Participant:
     sampling: Sampling
     tools: tuple[Tool, ...] = ()
     compaction_model: ModelChoice | None = None
+    routers: tuple[PinnedRouter, ...] = ()
+    candidates: tuple[Participant, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +257,8 @@ class ResolvedInteraction:
     """The whole closure of a start, written once and never changed. `inputs` are name and value as text, as they were given,
     and so are `ai_model_overrides`; what they led to is in the participants.
 
-    `allow_platform_fallback` null: it was started before that was asked, and goes on with the operator's keys.
+    `allow_platform_fallback` null: it was started before that was asked, and goes on with the operator's keys. `manager`: the
+    participant that sends work to the others; null: participants take turns.
     """
 
     interaction_id: UUID
@@ -255,3 +290,6 @@ class ResolvedInteraction:
     credentials: tuple[CredentialEntry, ...] = ()
     allow_platform_fallback: bool | None = None
     budget: Budget | None = None
+    manager: str | None = None
+    maximum_concurrent_dispatches: int = DEFAULT_CONCURRENT_DISPATCHES
+    swarm: PinnedSwarm | None = None

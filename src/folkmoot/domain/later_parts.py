@@ -13,7 +13,7 @@ from folkmoot.domain.credentials import CredentialStackVersion
 from folkmoot.domain.definitions import (
     AgentVersion,
     AiModelVersion,
-    RoundRobinVersion,
+    InteractionVersion,
     Version,
 )
 from folkmoot.domain.schema_documents import step
@@ -36,7 +36,7 @@ _PARTS = {
 def later_fields(version: Version) -> tuple[Fault, ...]:
     """A fault for each field that is set and not built yet; pointers are into the version. () if a start can honour it all."""
     match version:
-        case RoundRobinVersion():
+        case InteractionVersion():
             return tuple(_of_interaction(version))
         case AgentVersion():
             return tuple(_of_mapping("", version.later))
@@ -44,7 +44,7 @@ def later_fields(version: Version) -> tuple[Fault, ...]:
             return ()
 
 
-def _of_interaction(version: RoundRobinVersion) -> Iterator[Fault]:
+def _of_interaction(version: InteractionVersion) -> Iterator[Fault]:
     for index, binding in enumerate(version.agents):
         yield from _of_mapping(f"/agents/{index}", binding.later)
     yield from _of_mapping("", version.later)

@@ -53,7 +53,7 @@ WAITED_OUT = frozenset(
 
 
 class ModelPurpose(StrEnum):
-    """What a participant uses a model for, as people name it. The last three come with later parts."""
+    """What a participant uses a model for, as people name it. The last two come with later parts."""
 
     AGENT = "Agent"
     COMPACTION = "Compaction"
@@ -67,6 +67,7 @@ class Purpose(StrEnum):
     BALLOT = "ballot"
     ANSWER = "answer"
     COMPACTION = "compaction"
+    ROUTE = "route"
 
 
 @dataclass(frozen=True, slots=True)

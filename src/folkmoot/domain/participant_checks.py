@@ -9,14 +9,14 @@ from collections.abc import Iterator
 
 from folkmoot.domain.binding_checks import faults_of_secret_input, faults_of_texts
 from folkmoot.domain.checking import inputs_of_calls, operations_of, tools_of_agent
-from folkmoot.domain.definitions import AgentBinding, AgentVersion, RoundRobinVersion
+from folkmoot.domain.definitions import AgentBinding, AgentVersion, InteractionVersion
 from folkmoot.domain.prompts import check_prompts
 from folkmoot.domain.tool_names import faults_of_tool_names
 from folkmoot.kernel.errors import Fault
 
 
 def faults_of_participant(
-    pointer: str, *, agent: AgentVersion, name: str, binding: AgentBinding, interaction: RoundRobinVersion
+    pointer: str, *, agent: AgentVersion, name: str, binding: AgentBinding, interaction: InteractionVersion
 ) -> tuple[Fault, ...]:
     """What of the agent (`name` is its own) does not fit the interaction."""
     return (
@@ -25,7 +25,7 @@ def faults_of_participant(
     )
 
 
-def _faults_of_texts(pointer: str, agent: AgentVersion, name: str, interaction: RoundRobinVersion) -> Iterator[Fault]:
+def _faults_of_texts(pointer: str, agent: AgentVersion, name: str, interaction: InteractionVersion) -> Iterator[Fault]:
     known = [item.name for item in interaction.inputs_prompt]
     for fault in check_prompts([(pointer, text) for text in agent.prompts], known):
         yield Fault(pointer, f"In the prompts of agent '{name}': {fault.message}")
@@ -40,7 +40,7 @@ def _faults_of_texts(pointer: str, agent: AgentVersion, name: str, interaction: 
 
 
 def _faults_of_tools(
-    pointer: str, agent: AgentVersion, name: str, binding: AgentBinding, interaction: RoundRobinVersion
+    pointer: str, agent: AgentVersion, name: str, binding: AgentBinding, interaction: InteractionVersion
 ) -> Iterator[Fault]:
     """Those of the agent alone and of the interaction alone are found there; here what is alike between the two."""
     own = [tool for _, tool in tools_of_agent(agent)]

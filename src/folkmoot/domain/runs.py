@@ -18,7 +18,7 @@ from folkmoot.domain.pending import Decision
 from folkmoot.domain.run_status import RunStatus
 
 CUT_WORDS = "This call was cut for the last turn before the time limit; its reply was not read."
-STATE_VERSION = 3  # raised when stored state changes so that an older worker must not claim it
+STATE_VERSION = 4  # raised when stored state changes so that an older worker must not claim it
 
 
 class ProcessType(StrEnum):
@@ -95,6 +95,7 @@ class Facts:
     `stopped_by`: who asked for a stop, null if nobody did. `ran_out`: as a claim brings it. `decisions`: by call id.
     `prompts`: where the next prompt of each participant stands; null: nothing is to be cut of any.
     `under_way`: the model calls that this claim has begun and whose replies are still to come, by step key.
+    `sub_runs`: those that this run started, with their status; looked at only where it may start some.
     """
 
     now: datetime
@@ -106,6 +107,7 @@ class Facts:
     ran_out: RunStatus | None = None
     prompts: PromptFacts | None = None
     under_way: Mapping[str, UUID] = field(default_factory=dict)
+    sub_runs: Mapping[UUID, RunStatus] = field(default_factory=dict)
 
     def cut(self) -> Facts:
         """The facts once all that is under way was cut: those replies are lost."""

@@ -11,6 +11,7 @@ from folkmoot.domain.items import Item
 from folkmoot.domain.model_calls import OfferedTool, Purpose
 from folkmoot.domain.pending import Pending
 from folkmoot.domain.run_status import RunStatus
+from folkmoot.domain.swarms import Await
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +72,15 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing can go on until a person has answered: the run gives back its worker. `status`: the waiting one it goes to."""
+    """Nothing can go on until a person has answered, or sub-runs have ended: the run gives back its worker.
+
+    `status`: the waiting one it goes to. One of `pending` and `awaits` is set.
+    """
 
     key: str
     status: RunStatus
-    pending: Pending
+    pending: Pending | None = None
+    awaits: Await | None = None
 
 
 Step = AskModel | RunCall | Record | Wait

@@ -211,7 +211,7 @@ class Drive:
             ended += [self._transcript.cut_call(begun) for begun in self._asking.values()]
         append = Append(
             self.claim, self.signal_number, new, len(firm.items), _end(plan.end) if plan.end else None,
-            Pause(plan.wait.status, plan.wait.pending) if plan.wait else None,
+            Pause(plan.wait.status, plan.wait.pending, plan.wait.awaits) if plan.wait else None,
             driver_errors=0 if new and self.driver_errors else None, model_calls_begun=plan.begun, model_calls_ended=ended,
             model_calls_voided=voided,
         )  # fmt: skip

@@ -24,11 +24,11 @@ from folkmoot.domain.definitions import (
     AgentVersion,
     AiModelVersion,
     DefinitionKind,
+    InteractionVersion,
     ModelOverride,
     Participant,
     Reference,
     ResolvedInteraction,
-    RoundRobinVersion,
     StoredVersion,
 )
 from folkmoot.domain.model_calls import ModelChoice, Sampling
@@ -111,7 +111,7 @@ class Closure:
         bench: Workbench,
         is_survey: bool = False,
     ) -> None:
-        assert isinstance(interaction.body, RoundRobinVersion)
+        assert isinstance(interaction.body, InteractionVersion)
         self._reader = reader
         self._tenant_id = tenant_id
         self._interaction = interaction

@@ -24,8 +24,8 @@ from folkmoot.domain.definitions import (
     AgentVersion,
     AiModelVersion,
     DefinitionKind,
+    InteractionVersion,
     Reference,
-    RoundRobinVersion,
     StoredVersion,
     Version,
 )
@@ -37,7 +37,7 @@ from folkmoot.services.operation_links import FoundOperation, settled
 from folkmoot.store.database import Reader
 
 Json = Any
-Holder = TypeVar("Holder", AgentVersion, AgentBinding, RoundRobinVersion)
+Holder = TypeVar("Holder", AgentVersion, AgentBinding, InteractionVersion)
 _MCP, _OPEN_API = DefinitionKind.MCP_CONNECTOR, DefinitionKind.OPEN_API_CONNECTOR
 
 
@@ -57,7 +57,7 @@ class Links:
                 model, _ = await self._definition("/model", DefinitionKind.AI_MODEL, version.model)
                 version = replace(version, model=model)
                 return await self._with_operations("", version)
-            case RoundRobinVersion():
+            case InteractionVersion():
                 return await self._interaction(version)
             case McpConnectorVersion():
                 return replace(version, headers=await self._headers(version.headers))
@@ -70,7 +70,7 @@ class Links:
             case _:
                 assert_never(version)
 
-    async def _interaction(self, version: RoundRobinVersion) -> RoundRobinVersion:
+    async def _interaction(self, version: InteractionVersion) -> InteractionVersion:
         await self._named_stack(version)
         agents = [await self._participant(index, binding, version) for index, binding in enumerate(version.agents)]
         linked = replace(version, agents=tuple(agents), later=await self._later(version.later))
@@ -92,7 +92,7 @@ class Links:
             linked, inputs_connector_authentication_secret=tuple(secrets), inputs_connector_binding=tuple(bindings)
         )
 
-    async def _participant(self, index: int, binding: AgentBinding, interaction: RoundRobinVersion) -> AgentBinding:
+    async def _participant(self, index: int, binding: AgentBinding, interaction: InteractionVersion) -> AgentBinding:
         pointer = f"/agents/{index}/agent"
         link, agent = await self._definition(pointer, DefinitionKind.AGENT, binding.agent)
         if agent is not None:
@@ -185,7 +185,7 @@ class Links:
             ]
         )
 
-    async def _named_stack(self, version: RoundRobinVersion) -> None:
+    async def _named_stack(self, version: InteractionVersion) -> None:
         """It stays a name, as the wire has it, and must be one of something."""
         if version.credential_stack is None:
             return

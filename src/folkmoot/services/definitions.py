@@ -20,8 +20,8 @@ from folkmoot.domain.definitions import (
     AiModelVersion,
     Definition,
     DefinitionKind,
+    InteractionVersion,
     Reference,
-    RoundRobinVersion,
     StoredVersion,
     Version,
 )
@@ -109,7 +109,7 @@ def kind_of(version: Version) -> DefinitionKind:
             return DefinitionKind.AGENT
         case AiModelVersion():
             return DefinitionKind.AI_MODEL
-        case RoundRobinVersion():
+        case InteractionVersion():
             return DefinitionKind.INTERACTION
         case McpConnectorVersion():
             return DefinitionKind.MCP_CONNECTOR
@@ -128,7 +128,7 @@ def faults_of(version: Version) -> tuple[Fault, ...]:
             return faults_of_agent(version)
         case AiModelVersion():
             return faults_of_model(version)
-        case RoundRobinVersion():
+        case InteractionVersion():
             return faults_of_interaction(version)
         case McpConnectorVersion():
             return faults_of_mcp_connector(version)

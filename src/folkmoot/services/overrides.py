@@ -11,9 +11,9 @@ from typing import Any
 
 from folkmoot.domain.definitions import (
     AiModelVersion,
+    InteractionVersion,
     ModelOverride,
     Reference,
-    RoundRobinVersion,
     StoredVersion,
 )
 from folkmoot.domain.model_calls import ModelChoice, ModelPurpose
@@ -49,7 +49,7 @@ class Overrides:
         self.later = list(later_purposes(given))
         self.faults = list(faults_of_overrides(given))
 
-    async def settle(self, body: RoundRobinVersion) -> None:
+    async def settle(self, body: InteractionVersion) -> None:
         """Finds every model that is named, before the participants are known."""
         wrong = {fault.pointer for fault in self.faults}
         for index, override in enumerate(self._given):
@@ -75,7 +75,7 @@ class Overrides:
         assert isinstance(found.body, AiModelVersion)
         return self._choose(f"AI model '{found.definition.name}'", found.body, pointer)
 
-    async def _settle_compaction(self, body: RoundRobinVersion) -> None:
+    async def _settle_compaction(self, body: InteractionVersion) -> None:
         if body.context_settings.get("compactionType") != "DedicatedModel":
             return
         self._compacting = self._for_all

@@ -22,9 +22,9 @@ from folkmoot.domain.credentials import (
 from folkmoot.domain.definition_names import parse_reference
 from folkmoot.domain.definitions import (
     DefinitionKind,
+    InteractionVersion,
     Reference,
     ResolvedInteraction,
-    RoundRobinVersion,
     StoredVersion,
 )
 from folkmoot.domain.model_calls import ModelChoice
@@ -122,7 +122,7 @@ class StartCredentials:
     async def _named(self) -> tuple[StackSource, Reference, str, str] | None:
         """Where a stack is named, what it refers to, the pointer of its faults, and what sentences call it."""
         body, definition = self.interaction.body, self.interaction.definition
-        assert isinstance(body, RoundRobinVersion)
+        assert isinstance(body, InteractionVersion)
         pointer = "/credentialStack"
         if self.request.credential_stack is not None:
             reference = self._read(self.request.credential_stack, pointer)

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from folkmoot.domain.binding_checks import faults_of_variable
 from folkmoot.domain.connectors import McpConnectorVersion, OpenApiConnectorVersion
-from folkmoot.domain.definitions import Reference, RoundRobinVersion, StoredVersion
+from folkmoot.domain.definitions import InteractionVersion, Reference, StoredVersion
 from folkmoot.domain.operations import Http, SecretHeader, Server, Stdio
 from folkmoot.domain.tool_bindings import BindingInput, OperationBinding, SecretInput
 from folkmoot.services import secret_links
@@ -31,7 +31,7 @@ class ToolHeaders:
         given: Mapping[str, str],
         fault: Callable[[OperationBinding, str], None],
     ) -> None:
-        assert isinstance(interaction.body, RoundRobinVersion)
+        assert isinstance(interaction.body, InteractionVersion)
         self._reader = reader
         self._tenant_id = tenant_id
         self._namespace = interaction.definition.namespace

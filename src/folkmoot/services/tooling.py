@@ -20,8 +20,8 @@ from folkmoot.domain.definitions import (
     AgentVersion,
     Definition,
     DefinitionKind,
+    InteractionVersion,
     Reference,
-    RoundRobinVersion,
     StoredVersion,
 )
 from folkmoot.domain.operations import (
@@ -67,7 +67,7 @@ class Tooling:
         disabled: Collection[str] = (),
         is_survey: bool = False,
     ) -> None:
-        assert isinstance(interaction.body, RoundRobinVersion)
+        assert isinstance(interaction.body, InteractionVersion)
         self._reader = reader
         self._tenant_id = tenant_id
         self._namespace = interaction.definition.namespace
@@ -203,7 +203,7 @@ class Tooling:
         self.faults.append(Fault("", f"The tool '{binding.name}' cannot be had. {message}"))
 
 
-def _texts(body: RoundRobinVersion, given: Mapping[str, str]) -> dict[str, str]:
+def _texts(body: InteractionVersion, given: Mapping[str, str]) -> dict[str, str]:
     """What `%%name%%` stands for in bound values. Secrets' inputs are none of these."""
     texts = {item.name: "" for item in body.inputs_prompt}
     texts |= {item.name: item.default_value or "" for item in body.inputs_connector_binding}

@@ -21,9 +21,9 @@ from folkmoot.domain.definitions import (
     AgentVersion,
     AiModelVersion,
     DefinitionKind,
+    InteractionVersion,
     ModelOverride,
     ResolvedInteraction,
-    RoundRobinVersion,
 )
 from folkmoot.domain.json_text import visible
 from folkmoot.domain.model_calls import Usage
@@ -100,7 +100,7 @@ DESCRIPTOR: Codec[Descriptor] = Codec(Annotated[Descriptor, Field(discriminator=
 VERSIONS: dict[DefinitionKind, Codec[Any]] = {
     DefinitionKind.AGENT: Codec(AgentVersion),
     DefinitionKind.AI_MODEL: Codec(AiModelVersion),
-    DefinitionKind.INTERACTION: Codec(RoundRobinVersion),
+    DefinitionKind.INTERACTION: Codec(InteractionVersion),
     DefinitionKind.MCP_CONNECTOR: Codec(McpConnectorVersion),
     DefinitionKind.OPEN_API_CONNECTOR: Codec(OpenApiConnectorVersion),
     DefinitionKind.CREDENTIAL_STACK: Codec(CredentialStackVersion),

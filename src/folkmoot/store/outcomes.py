@@ -17,6 +17,7 @@ from folkmoot.domain.model_calls import Usage
 from folkmoot.domain.pending import Pending
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.runs import Claim
+from folkmoot.domain.swarms import Await
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +81,11 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """The run waits for a person, and holds no worker. `status`: the waiting one."""
+    """The run waits for a person or for sub-runs, and holds no worker. `status`: the waiting one. One of the others is set."""
 
     status: RunStatus
-    pending: Pending
+    pending: Pending | None = None
+    awaits: Await | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from folkmoot.domain.definitions import (
     ChatMode,
     DataType,
     HumanSettings,
+    InteractionVersion,
     PromptInput,
     Reference,
-    RoundRobinVersion,
     Rule,
     StoredVersion,
     SystemPromptMode,
@@ -47,10 +47,10 @@ _SAME = (
 )
 
 
-def version_of(request: wire.RoundRobinInteractionVersionRequest) -> RoundRobinVersion:
+def version_of(request: wire.RoundRobinInteractionVersionRequest) -> InteractionVersion:
     """Raises BadInput with a fault for each link that is no reference."""
     faults: list[Fault] = []
-    made = RoundRobinVersion(
+    made = InteractionVersion(
         **{name: getattr(request, name) for name in _SAME},
         agents=tuple(_binding_of(binding, f"/agents/{index}", faults) for index, binding in enumerate(request.agents)),
         human_settings=_people_of(request.human_settings),
@@ -82,7 +82,7 @@ def version_of(request: wire.RoundRobinInteractionVersionRequest) -> RoundRobinV
 
 def version(stored: StoredVersion) -> wire.RoundRobinInteractionVersion:
     body = stored.body
-    assert isinstance(body, RoundRobinVersion)
+    assert isinstance(body, InteractionVersion)
     later = body.later
     return wire.RoundRobinInteractionVersion(
         **version_fields(stored),

@@ -10,9 +10,10 @@ from uuid import UUID
 
 @dataclass(frozen=True, slots=True)
 class Prompted:
-    """On a systemPrompt: whose it is."""
+    """On a systemPrompt: whose it is. `agent`: of a seat with a router, the candidate that is given it."""
 
     participant: str
+    agent: UUID | None = None
     type: Literal["prompted"] = "prompted"
 
 
@@ -22,14 +23,76 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
+class Routing:
+    """What a router decided: which candidate, an agent or a further router, and why. `chosen_id` null: there was nothing to choose.
+
+    `depth`: of the router in its chain, from 1. `reason` null: the model gave none.
+    """
+
+    router_id: UUID
+    router_name: str
+    router_version: int
+    chosen_id: UUID | None
+    chosen_version: int | None
+    chosen_name: str | None
+    reason: str | None
+    is_fallback: bool
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
 class Floor:
-    """Opens a turn, or with `question` the answering turn inside another one. `router`: the chain of routers that chose."""
+    """Opens a turn, or with `question` the answering turn inside another one. `router`: the chain of decisions that led to `agent`,
+    who has the seat from now on; both are empty for a seat without a router. `dispatch`: the call whose work this turn does."""
 
     participant: str
     round: int
-    router: tuple[str, ...] = ()
+    router: tuple[Routing, ...] = ()
     question: UUID | None = None
+    agent: UUID | None = None
+    dispatch: str | None = None
     type: Literal["floor"] = "floor"
+
+
+@dataclass(frozen=True, slots=True)
+class Routed:
+    """A decision that a router's model made, or could not be brought to make; the floor follows, or the next router's decision."""
+
+    participant: str
+    routing: Routing
+    type: Literal["routed"] = "routed"
+
+
+@dataclass(frozen=True, slots=True)
+class NoChoice:
+    """A reply of a router's model that chose none, several, or one that is no candidate; `reply` is kept as it came."""
+
+    participant: str
+    reply: str
+    type: Literal["no_choice"] = "no_choice"
+
+
+class DispatchMode(StrEnum):
+    ONE_TIME = "OneTime"
+    CONTINUE = "Continue"
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatched:
+    """On a manager's toolCall that sends work to an agent: the thread in which it works."""
+
+    agent: str
+    message: str
+    mode: DispatchMode
+    thread_id: str
+    type: Literal["dispatched"] = "dispatched"
+
+
+@dataclass(frozen=True, slots=True)
+class ManagerReminder:
+    """Tells a manager that answered with plain text how an answer is given."""
+
+    type: Literal["manager_reminder"] = "manager_reminder"
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +267,10 @@ Detail = (
     Prompted
     | Task
     | Floor
+    | Routed
+    | NoChoice
+    | Dispatched
+    | ManagerReminder
     | TurnEnd
     | Called
     | Terminal

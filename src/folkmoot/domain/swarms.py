@@ -1,0 +1,88 @@
+"""Runs that start runs: which may be started by whom, within which limits of the whole tree, and what a run awaits.
+
+Limits hold for the tree below its topmost interaction run, and are kept in the database. Deliberately absent: counting (`store.swarms`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from folkmoot.domain.references import Reference
+from folkmoot.domain.run_status import RunStatus
+
+
+@dataclass(frozen=True, slots=True)
+class SwarmLimits:
+    """Of a whole tree. `max_depth`: of sub-runs, whose depth counts from 1; `max_concurrent`: sub-runs that have not ended;
+    `max_total`: sub-runs ever started."""
+
+    max_depth: int = 3
+    max_concurrent: int = 20
+    max_total: int = 100
+
+
+DEFAULT_LIMITS = SwarmLimits()
+
+
+@dataclass(frozen=True, slots=True)
+class SwarmSettings:
+    """Which interactions which participants may start; a limit that is null is as `DEFAULT_LIMITS` has it."""
+
+    interactions: tuple[Reference, ...] = ()
+    participants: tuple[str, ...] = ()
+    max_depth: int | None = None
+    max_concurrent: int | None = None
+    max_total: int | None = None
+
+
+# What a run is pinned to.
+
+
+@dataclass(frozen=True, slots=True)
+class StartableInteraction:
+    """`name`: what participants call it, unique in the swarm. `inputs_schema`: JSON Schema of the inputs that a start takes."""
+
+    name: str
+    namespace: str
+    interaction_id: UUID
+    version: int
+    description: str
+    inputs_schema: str
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedSwarm:
+    """`depth`: of the run itself; 0: nothing that is an interaction run started it. `limits`: those that hold for its tree."""
+
+    interactions: tuple[StartableInteraction, ...]
+    participants: tuple[str, ...]
+    limits: SwarmLimits
+    depth: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Await:
+    """A participant waits for sub-runs: for all of them, or for the first. `await_id`: of the call that asked for it."""
+
+    await_id: UUID
+    run_ids: tuple[UUID, ...]
+    is_all: bool
+    participant: str
+    thread_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class SubRun:
+    """A run that another one started. `started_by`: the participant."""
+
+    run_id: UUID
+    interaction_id: UUID
+    interaction_version: int
+    name: str
+    status: RunStatus
+    started_by: str
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
