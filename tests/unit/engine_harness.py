@@ -28,6 +28,7 @@ from folkmoot.domain.model_calls import (
     OtherText,
     OwnCall,
     OwnText,
+    Purpose,
     ReplyCall,
     Sampling,
     Usage,
@@ -35,7 +36,7 @@ from folkmoot.domain.model_calls import (
 from folkmoot.domain.pending import Decision, PendingKind
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.runs import Facts
-from folkmoot.engine import compaction, decide, record
+from folkmoot.engine import decide, record
 from folkmoot.engine.protocol import Protocol, folded
 from folkmoot.engine.seating import Seating
 from folkmoot.engine.step import AskModel, End, Record, RunCall, Step, Wait
@@ -128,7 +129,7 @@ class Conversation:
         self.new_id = counted_ids()
         self.items: list[Item] = []
         self.protocol = Protocol()
-        self.views = Views(self.seating.names, gated=self.seating.gated)
+        self.views = Views(self.seating.main_names, gated=self.seating.gated)
         self.sizes = PromptSizes(self.seating, self.views)
         self.requests: list[tuple[AskModel, tuple[Entry, ...]]] = []
         self.end: End | None = None
@@ -166,9 +167,9 @@ class Conversation:
         """What the model of a step is shown, by the worker's own doors."""
         prompt = self.sizes.of(step)
         self.sizes.note_begun(UUID(int=0), prompt.guessed)
-        if step.cover is not None:
-            return tuple(compaction.read_by_summariser(self.seating, self.views.of[step.participant], step))
-        return tuple(self.sizes.entries(step.participant, trim_upto=prompt.trim_upto))
+        if step.cover is not None or step.purpose is Purpose.ROUTE:
+            return tuple(self.sizes.read(step))
+        return tuple(self.sizes.entries(step, trim_upto=prompt.trim_upto))
 
     def settle(self) -> tuple[Step, ...]:
         """Follow what is decided without I/O, to the steps that need some."""
@@ -207,6 +208,7 @@ class Conversation:
     def answer(self, body: items.Body, author: Author = DANA) -> None:
         """A person answers what the run waits for."""
         pending = self.wait.pending
+        assert pending is not None
         details: dict[PendingKind, items.Detail] = {PendingKind.VOTE: items.Balloted(pending.pending_id, 1)}
         turn_id = pending.pending_id if pending.kind is PendingKind.TURN else None
         detail = details.get(pending.kind, items.TurnEnd())
@@ -218,7 +220,7 @@ class Conversation:
     ) -> None:
         """A person decides the approval that the run waits for."""
         pending = self.wait.pending
-        assert pending.binding_hash is not None
+        assert pending is not None and pending.binding_hash is not None
         decision = Decision(approve, "Dana", hashed or pending.binding_hash, reason, void)
         self.decisions[pending.card["toolCallId"]] = decision
         self.settle()

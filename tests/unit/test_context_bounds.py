@@ -179,7 +179,7 @@ def test_record_of_a_summary_tells_what_its_model_reads() -> None:
     record = run.sizes.of(step)
     read = sum(map(entry_tokens, run.request(step)))
     assert read < record.guessed <= read + 200
-    assert run.sizes.facts().of("Ann", beside=0).trim_upto > 0
+    assert run.sizes.facts().of("Ann", seat="Ann", beside=0).trim_upto > 0
     assert record.trim_upto == 0, "a summariser is shown results as they stand"
 
 

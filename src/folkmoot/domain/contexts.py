@@ -143,8 +143,8 @@ class PromptFact:
 
 
 class PromptFacts(Protocol):
-    """Where the next prompt of any participant stands, looked at only when it is asked for."""
+    """Where the next prompt of any view stands, looked at only when it is asked for."""
 
-    def of(self, participant: str, *, beside: int) -> PromptFact:
-        """`beside`: tokens that go with the view, of tools and last words."""
+    def of(self, view_key: str, *, seat: str, beside: int) -> PromptFact:
+        """`seat`: who is asked; `beside`: tokens that go with the view, of tools and last words."""
         ...

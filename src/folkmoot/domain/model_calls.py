@@ -277,6 +277,7 @@ class ModelCallFact:
     """A recorded model call that did not bring a usable reply, or is under way (`failure` null).
 
     `guessed_tokens`: what its prompt was guessed to hold; null: not guessed. `estimated_tokens`: the guess as corrected then.
+    `model`: whose it is, its provider and its name.
     """
 
     model_call_id: UUID
@@ -286,5 +287,4 @@ class ModelCallFact:
     not_before: float | None = None  # Unix seconds by the database's clock: when the next attempt may begin
     guessed_tokens: int | None = None
     estimated_tokens: int | None = None
-    participant: str = ""
-    purpose: Purpose = Purpose.TURN
+    model: tuple[str, str, str] = ("", "", "")

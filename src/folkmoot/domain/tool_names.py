@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from folkmoot.kernel.errors import Fault
 
 PROTOCOL_TOOLS = ("pass", "call_vote", "ask", "propose_solution", "agree", "disagree", "answer")
+MANAGER_TOOLS = ("dispatch", "finish")  # of managed interactions alone; elsewhere a tool may have such a name
 READ_RESULT_TOOL = "read_tool_result"
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")

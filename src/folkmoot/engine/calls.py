@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -10,7 +10,7 @@ from folkmoot.domain import items
 from folkmoot.domain.approvals import FinalCall, final_call, server_of
 from folkmoot.domain.calls import CallFact, CallState, Tool
 from folkmoot.domain.definitions import Participant
-from folkmoot.domain.items import ORCHESTRATOR, Item
+from folkmoot.domain.items import MAIN_THREAD, ORCHESTRATOR, Item
 from folkmoot.domain.operations import OperationTarget
 from folkmoot.domain.pending import Decision, Pending, PendingKind
 from folkmoot.domain.run_status import RunStatus
@@ -29,11 +29,13 @@ UNKNOWN = (
 def open_steps(seating: Seating, turn: Turn, facts: Facts, new_id: NewId) -> tuple[Step, ...]:
     """What goes on with a reply's calls: read-only ones at once and side by side; of those that keep the reply's order, the
     first, once a person has approved it if it is gated. The run waits only when nothing else can go on (B07)."""
-    tools = seating.tools[turn.participant]
+    tools = seating.tools[turn.seat]
     steps: list[Step] = []
     gate: Wait | None = None
     is_first = True
     for open_call in turn.open_calls:
+        if open_call.dispatch is not None:  # that one is `managed`'s
+            continue
         tool = tools[open_call.call.name]
         if tool.is_read_only and not tool.is_gated:
             steps.append(_run(open_call, tool, turn))
@@ -68,7 +70,8 @@ def _in_order(
 
 
 def _run(open_call: OpenCall, tool: Tool, turn: Turn) -> RunCall:
-    return RunCall(f"call:{open_call.call.call_id}", open_call.call, tool, turn.turn_id, open_call.model_call_id)
+    key = f"call:{open_call.call.call_id}"
+    return RunCall(key, open_call.call, tool, turn.turn_id, open_call.model_call_id, turn.thread_id)
 
 
 def _refusal(decision: Decision, call: FinalCall) -> str | None:
@@ -87,14 +90,16 @@ def _refused(open_call: OpenCall, turn: Turn, reason: str, *, decision: Decision
     text = f"This call was not made: {reason}."
     if not decision.is_approved:
         text = f"{decision.by} rejected this call, and it was not made. Reason: {reason}"
-    return result_item(open_call, turn.turn_id, text, is_error=True, new_id=new_id, rejection_reason=reason)
+    return result_item(
+        open_call, turn.turn_id, text, is_error=True, new_id=new_id, rejection_reason=reason, thread_id=turn.thread_id
+    )
 
 
 def _gate(seating: Seating, turn: Turn, open_call: OpenCall, tool: Tool) -> Wait:
     """The wait for a person's word on one call, with what stands behind it."""
-    participant = seating.participants[turn.participant]
+    participant = seating.participants[turn.seat]
     call = final_call(tool, open_call.call.arguments_json)
-    behind = [c for c in turn.open_calls if c is not open_call]
+    behind = [c for c in turn.open_calls if c is not open_call and c.dispatch is None]
     card = {
         **_shown(open_call.call.call_id, tool.name, call.arguments_json, participant),
         **_operation(tool),
@@ -108,7 +113,7 @@ def _gate(seating: Seating, turn: Turn, open_call: OpenCall, tool: Tool) -> Wait
 
 
 def _final(seating: Seating, turn: Turn, open_call: OpenCall) -> FinalCall:
-    return final_call(seating.tools[turn.participant][open_call.call.name], open_call.call.arguments_json)
+    return final_call(seating.tools[turn.seat][open_call.call.name], open_call.call.arguments_json)
 
 
 def _shown(call_id: str, name: str, arguments_json: str, participant: Participant) -> dict[str, Any]:
@@ -145,27 +150,36 @@ def result_item(
     new_id: NewId,
     detail: items.Detail | None = None,
     rejection_reason: str | None = None,
+    thread_id: str = MAIN_THREAD,
 ) -> Item:
     size = len(text.encode("utf-8", "surrogatepass"))
     body = items.ToolResult(open_call.call.call_id, text, is_error, size, rejection_reason=rejection_reason)
-    return Item(new_id(), ORCHESTRATOR, body, detail, turn_id, open_call.model_call_id)
+    return Item(new_id(), ORCHESTRATOR, body, detail, turn_id, open_call.model_call_id, thread_id)
 
 
-def unknown_result(open_call: OpenCall, turn_id: UUID, new_id: NewId) -> Item:
-    return result_item(open_call, turn_id, UNKNOWN, is_error=True, new_id=new_id, detail=items.UnknownOutcome())
+def unknown_result(open_call: OpenCall, turn: Turn, new_id: NewId) -> Item:
+    return result_item(
+        open_call, turn.turn_id, UNKNOWN, is_error=True, new_id=new_id, detail=items.UnknownOutcome(), thread_id=turn.thread_id
+    )  # fmt: skip
 
 
 def closing_results(protocol: Protocol, why: str, *, calls: Mapping[str, CallFact], new_id: NewId) -> tuple[Item, ...]:
     """An error result for each call that is open when the run ends (B20). One that had begun may have happened."""
-    turn = protocol.turn  # calls are open in the turn that goes on alone: a question waits for those before it
-    made: list[Item] = []
-    for open_call in turn.open_calls if turn is not None else ():
+    # calls are open in the turn that goes on alone: a question waits for those before it
+    return tuple(_closed(protocol.turn, why, calls, new_id)) if protocol.turn is not None else ()
+
+
+def _closed(turn: Turn, why: str, calls: Mapping[str, CallFact], new_id: NewId) -> Iterator[Item]:
+    """Those of dispatched work before the call that sent it."""
+    for open_call in turn.open_calls:
+        if open_call.dispatch is not None and open_call.dispatch.turn is not None:
+            yield from _closed(open_call.dispatch.turn, why, calls, new_id)
         fact = calls.get(open_call.call.call_id)
         has_begun = fact is not None and fact.state is CallState.BEGUN
         text = f"This call has no result: {why}."
         if has_begun:
             text = f"This call had begun when {why}: it may or may not have happened."
         detail = items.UnknownOutcome() if has_begun else None
-        assert turn is not None
-        made.append(result_item(open_call, turn.turn_id, text, is_error=True, new_id=new_id, detail=detail))
-    return tuple(made)
+        yield result_item(
+            open_call, turn.turn_id, text, is_error=True, new_id=new_id, detail=detail, thread_id=turn.thread_id
+        )

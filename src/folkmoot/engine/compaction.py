@@ -45,14 +45,14 @@ _OMITTED = "[...]"
 def step_before(seating: Seating, protocol: Protocol, facts: Facts, step: AskModel) -> AskModel | None:
     """The compaction that comes before a step; null if none is needed, it rests, or it came to nothing."""
     refused = _refused(facts.model_calls.get(step.key, ()))
-    if facts.prompts is None or len(refused) > 1:
+    if facts.prompts is None or len(refused) > 1 or step.purpose is Purpose.ROUTE:
         return None
     prompt = prompt_of(seating, facts.prompts, step)
     if prompt.cover is None:
         return None
-    prefix = f"compact:{step.participant}:{prompt.covered_upto}:"
+    prefix = f"compact:{step.view}:{prompt.covered_upto}:"
     failed = _failed(facts.model_calls, prefix)
-    calls = protocol.calls.get(step.participant, 0)
+    calls = protocol.calls.get(step.view, 0)
     key = f"{prefix}{'forced:' if refused else ''}{calls}"  # a forced one has tries of its own
     if not refused:
         last = int(failed[-1].step_key.rsplit(":", 1)[1]) if failed else 0
@@ -74,6 +74,8 @@ def step_before(seating: Seating, protocol: Protocol, facts: Facts, step: AskMod
         attempt=len(tried) + 1,
         not_before=tried[-1].not_before if tried else None,
         cover=prompt.cover,
+        agent=step.agent,
+        thread_id=step.thread_id,
     )
 
 
@@ -114,11 +116,12 @@ def read_by_summariser(seating: Seating, view: View, step: AskModel) -> list[Ent
         if isinstance(entry, SystemText):
             made += [entry] if is_same else []
         elif not stays or isinstance(entry, OtherText):
-            made.append(_told(entry, step.participant))
+            made.append(told(entry, step.participant))
     return list(_fitted(made, cover))
 
 
-def _told(entry: Entry, participant: str) -> Entry:
+def told(entry: Entry, participant: str) -> Entry:
+    """An entry of a participant's view as a record tells it."""
     if isinstance(entry, OwnText):
         return OtherText(participant, entry.text)
     if isinstance(entry, OwnCall):
@@ -159,6 +162,6 @@ def summary_item(seating: Seating, step: AskModel, *, text: str, item_id: UUID, 
     assert cover is not None
     taken = round(entry_tokens(summary_entry(text)) * cover.tokens_covered / cover.covered)
     after = max(cover.tokens_before - cover.tokens_covered, 0) + taken
-    model = seating.summariser(step.participant).model_name
+    model = seating.summariser(step.seat).model_name
     body = items.Summary(text, cover.upto, cover.tokens_before, after, model)
-    return Item(item_id, seating.authors[step.participant], body, None, step.turn_id, model_call_id)
+    return Item(item_id, seating.authors[step.seat], body, None, step.turn_id, model_call_id, step.thread_id)

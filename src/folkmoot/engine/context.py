@@ -61,7 +61,8 @@ class Room:
 
 
 class Prompts:
-    """Where each participant's next prompt stands. `unread_tokens`: what has been decided and is not yet in the views."""
+    """Where each view's next prompt stands. `corrections`: by participant; `unread_tokens`: what has been decided and is not yet in the
+    views."""
 
     def __init__(
         self, seating: Seating, views: Views, *, corrections: Mapping[str, Correction], unread_tokens: int = 0
@@ -71,14 +72,15 @@ class Prompts:
         self._corrections = corrections
         self._unread_tokens = unread_tokens
 
-    def of(self, participant: str, *, beside: int) -> PromptFact:
-        view, settings = self._views.of[participant], self._seating.definition.context
+    def of(self, view_key: str, *, seat: str, beside: int) -> PromptFact:
+        view, settings = self._views.of[view_key], self._seating.definition.context
+        participant = self._seating.participants[seat].name
         correction, fixed = self._corrections.get(participant, UNCORRECTED), beside + self._unread_tokens
         guessed = view.tokens + fixed
         if settings.mode is ContextMode.NONE:
             return PromptFact(guessed, round(guessed * correction.ratio))
-        room = self._room(participant, settings, correction, fixed=fixed)
-        savings = _savings(view, settings, reads_on=self._seating.reads_on(participant))
+        room = self._room(seat, settings, correction, fixed=fixed)
+        savings = _savings(view, settings, reads_on=self._seating.reads_on(seat))
         trim_upto, saved = _trimming(view, settings, room, guessed=guessed, savings=savings)
         guessed -= saved
         cover = None
@@ -87,8 +89,8 @@ class Prompts:
             cover = _cover(view, room) if guessed > mark else None
         return PromptFact(guessed, round(guessed * room.ratio), view.covered_upto, trim_upto, cover)
 
-    def _room(self, participant: str, settings: ContextSettings, correction: Correction, *, fixed: int) -> Room:
-        seat = self._seating.participants[participant]
+    def _room(self, seat_key: str, settings: ContextSettings, correction: Correction, *, fixed: int) -> Room:
+        seat = self._seating.participants[seat_key]
         ratio = correction.ratio
         window = int(seat.model.context_window / ratio)
         if correction.refused_tokens is not None:
@@ -99,7 +101,7 @@ class Prompts:
         # Where the reply's room makes it start earlier, it goes down further: else it would run at every turn.
         low = window * settings.low_water_utilization // 100 * compact_at // max(wanted, 1)
         kept = settings.keep_recent_tokens
-        smaller = min(self._seating.summariser(participant).context_window, window)
+        smaller = min(self._seating.summariser(seat_key).context_window, window)
         summary, summary_reply = _summary(settings, smaller, ratio)
         part = int(smaller * _LARGEST_PART) - summary_reply - _INSTRUCTION_TOKENS
         if correction.refused_part is not None:
@@ -143,7 +145,7 @@ def _summary(settings: ContextSettings, window: int, ratio: float) -> tuple[int,
 def prompt_of(seating: Seating, prompts: PromptFacts, step: AskModel) -> PromptFact:
     """Where the prompt of a step stands, with the tools that it offers and its last words."""
     last_words = tokens_of(step.instruction) if step.instruction is not None else 0
-    return prompts.of(step.participant, beside=seating.tool_tokens(step.participant, step.offered) + last_words)
+    return prompts.of(step.view, seat=step.seat, beside=seating.tool_tokens(step.seat, step.offered) + last_words)
 
 
 def _trimming(

@@ -8,13 +8,16 @@ be asked gets none. It is told in place of the warning where both are due.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from folkmoot.domain import items
-from folkmoot.domain.contexts import ContextMode, PromptFact
-from folkmoot.domain.items import ORCHESTRATOR, EndReason, Item
-from folkmoot.domain.model_calls import OF_KEYS, FailureClass, ModelCallFact
+from folkmoot.domain.contexts import ContextMode
+from folkmoot.domain.items import MAIN_THREAD, ORCHESTRATOR, EndReason, Item
+from folkmoot.domain.model_calls import FailureClass, ModelCallFact, Purpose
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.runs import Facts
-from folkmoot.engine import compaction, instructions, round_robin, time_limits, voting
+from folkmoot.engine import compaction, instructions, managed, round_robin, time_limits, voting
+from folkmoot.engine.attempts import failures_of, is_final
 from folkmoot.engine.calls import closing_results, unknown_result
 from folkmoot.engine.context import prompt_of
 from folkmoot.engine.protocol import Protocol
@@ -23,15 +26,6 @@ from folkmoot.engine.seating import Seating
 from folkmoot.engine.step import AskModel, End, Record, Step
 from folkmoot.kernel.ids import NewId
 
-# how often a call is tried in all before the run fails, by the class of its last failure
-ATTEMPTS = {
-    FailureClass.RATE_LIMITED: 200,  # a key that is limited rests, ever longer, and many keys may be tried in turn
-    FailureClass.OVERLOADED: 40,
-    FailureClass.TIMEOUT: 5,
-    FailureClass.UNAVAILABLE: 5,
-    FailureClass.LOST: 1_000_000,  # the worker's fault, not the model's: crashes are counted elsewhere
-    **dict.fromkeys(OF_KEYS, 200),  # with the next key; where there is none left, the failure is another one
-}
 _WHY = {EndReason.STOPPED: "the run was stopped", EndReason.PERSON_TIMEOUT: "nobody decided in time"}
 
 
@@ -74,10 +68,25 @@ def next_steps(seating: Seating, protocol: Protocol, facts: Facts, new_id: NewId
         if voting.people_missing(seating, ballot):
             return (voting.wait_for_people(ballot),)
         return _asking(seating, protocol, voting.ballots(seating, protocol, ballot), facts, new_id)
-    step = round_robin.next_in_turn(seating, protocol, facts, new_id)
-    if isinstance(step, AskModel):
-        return _asking(seating, protocol, [step], facts, new_id)
-    return step if isinstance(step, tuple) else (step,)
+    if seating.manager is None:
+        return _ready(seating, protocol, round_robin.next_in_turn(seating, protocol, facts, new_id), facts, new_id)
+    if protocol.gave_up is not None:
+        words = f"{protocol.gave_up} No answer was given."
+        return (ending(protocol, EndReason.FAILURE, words, new_id=new_id, facts=facts),)
+    return _ready(seating, protocol, managed.next_in_turn(seating, protocol, facts, new_id), facts, new_id)
+
+
+def _ready(
+    seating: Seating, protocol: Protocol, steps: tuple[Step, ...], facts: Facts, new_id: NewId
+) -> tuple[Step, ...]:
+    """The steps with models asked as they can be; or what comes before one of them."""
+    asking = [step for step in steps if isinstance(step, AskModel)]
+    if not asking:
+        return steps
+    asked = _asking(seating, protocol, asking, facts, new_id)
+    if isinstance(asked[0], Record):
+        return asked
+    return (*asked, *(step for step in steps if not isinstance(step, AskModel)))
 
 
 def _ran_out(seating: Seating, protocol: Protocol, facts: Facts, new_id: NewId) -> Record:
@@ -90,11 +99,15 @@ def _ran_out(seating: Seating, protocol: Protocol, facts: Facts, new_id: NewId) 
 
 def _unknown(protocol: Protocol, facts: Facts, new_id: NewId) -> Record | None:
     """A call that had begun when its worker was lost, and may not be repeated, gets its result now: outcome unknown."""
-    turn = protocol.turn
-    if turn is None or not facts.calls:
+    if not facts.calls:
         return None
-    lost = [c for c in turn.open_calls if (fact := facts.calls.get(c.call.call_id)) is not None and fact.lost]
-    return Record(tuple(unknown_result(c, turn.turn_id, new_id) for c in lost)) if lost else None
+    lost = [
+        (open_call, turn)
+        for turn in protocol.open_turns
+        for open_call in turn.open_calls
+        if (fact := facts.calls.get(open_call.call.call_id)) is not None and fact.lost
+    ]
+    return Record(tuple(unknown_result(open_call, turn, new_id) for open_call, turn in lost)) if lost else None
 
 
 def _asking(
@@ -123,26 +136,16 @@ def _askable(
         if before is not None:
             ready.append(before)
             continue
-        failures = [fact for fact in facts.model_calls.get(step.key, ()) if fact.failure is not None]
+        failures = failures_of(facts, step.key)
         if failures:
-            prompt = prompt_of(seating, facts.prompts, step) if facts.prompts is not None else None
+            is_measured = facts.prompts is not None and step.purpose is not Purpose.ROUTE
+            prompt = prompt_of(seating, facts.prompts, step) if facts.prompts is not None and is_measured else None
             if is_final(failures, prompt):
                 words = _cannot_be_asked(seating, step.participant, failures[-1])
                 return (ending(protocol, EndReason.FAILURE, words, new_id=new_id, facts=facts),)
             step = _again(step, failures)
         ready.append(step)
     return tuple(ready)
-
-
-def is_final(failures: list[ModelCallFact], prompt: PromptFact | None) -> bool:
-    """Whether the last failure is one that no further attempt mends."""
-    last = failures[-1].failure
-    assert last is not None
-    if last is FailureClass.CONTEXT_TOO_LONG:
-        return not compaction.may_retry(failures, prompt)
-    # A prompt that was refused and made smaller, and what befell other keys, are not held against what came after.
-    aside = {FailureClass.LOST, FailureClass.CONTEXT_TOO_LONG, *(OF_KEYS if last not in OF_KEYS else ())}
-    return len([f for f in failures if f.failure not in aside]) >= ATTEMPTS.get(last, 1)
 
 
 def _cannot_be_asked(seating: Seating, participant: str, last: ModelCallFact) -> str:
@@ -155,17 +158,22 @@ def _cannot_be_asked(seating: Seating, participant: str, last: ModelCallFact) ->
 
 
 def _again(step: AskModel, failures: list[ModelCallFact]) -> AskModel:
-    return AskModel(
-        step.key, step.participant, step.purpose, step.turn_id, step.offered, step.required, step.instruction, step.turn, step.call,
-        attempt=len(failures) + 1, not_before=failures[-1].not_before, subject=step.subject, try_number=step.try_number,
-    )  # fmt: skip
+    return replace(step, attempt=len(failures) + 1, not_before=failures[-1].not_before)
 
 
 def _warning(protocol: Protocol, circle: Circle, new_id: NewId) -> Record:
     message = items.InjectedSystemMessage(instructions.STUCK_WARNING.format(reason=circle.reason))
-    turn_id = protocol.turn.turn_id if protocol.turn else None
-    warned = protocol.repetition.to_warn
-    return Record(tuple(Item(new_id(), ORCHESTRATOR, message, items.StuckWarning(name), turn_id) for name in warned))
+    turn_ids = {turn.view: turn.turn_id for turn in protocol.open_turns}
+    main = protocol.turn.turn_id if protocol.turn is not None else None
+    return Record(
+        tuple(
+            Item(
+                new_id(), ORCHESTRATOR, message, items.StuckWarning(name), turn_ids.get(view, main), None,
+                MAIN_THREAD if view == name else view,
+            )
+            for view, name in protocol.repetition.to_warn
+        )
+    )  # fmt: skip
 
 
 def ending(

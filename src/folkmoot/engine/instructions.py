@@ -15,6 +15,7 @@ from folkmoot.domain.definitions import (
 from folkmoot.domain.items import Outcome, Tally
 from folkmoot.domain.model_calls import OwnCall
 from folkmoot.domain.pending import PERSON
+from folkmoot.domain.routers import PinnedRouter
 from folkmoot.engine.tools_offered import is_person_asked, own_tools
 
 _NEEDED = {Rule.MAJORITY: "more than half of all participants", Rule.UNANIMOUS: "all participants"}
@@ -28,10 +29,20 @@ def system_prompt(definition: ResolvedInteraction, participant: Participant) -> 
     parts += definition.system_prompts
     parts += participant.prompts
     parts += [f"{tool.name}: {tool.guidance}" for tool in own_tools(definition, participant) if tool.guidance]
-    return "\n\n".join(part for part in parts if part.strip())
+    text = "\n\n".join(part for part in parts if part.strip())
+    # Of agents that share a seat each is told something, so that what one is given takes the place of the other's.
+    return text or (f"You are {participant.name}." if _shares_a_seat(definition, participant) else "")
+
+
+def _shares_a_seat(definition: ResolvedInteraction, participant: Participant) -> bool:
+    return any(p.name == participant.name and p.candidates for p in definition.participants)
 
 
 def _default(definition: ResolvedInteraction, participant: Participant) -> str:
+    if definition.manager is not None:
+        is_manager = participant.name == definition.manager
+        lines = _for_manager(definition, participant) if is_manager else _for_agent(definition.manager, participant)
+        return "\n".join([*lines, *_on_tools(definition, participant)])
     others = [p for p in definition.participants if p.name != participant.name]
     lines = [
         f"You are {participant.name}, one of the participants of a conversation. You speak for {participant.name} only."
@@ -54,15 +65,38 @@ def _default(definition: ResolvedInteraction, participant: Participant) -> str:
     if definition.human_settings is not None:
         can_ask = definition.is_direct_questioning_allowed and is_person_asked(definition)
         lines += _people(definition.human_settings, can_ask=can_ask)
-    tools = own_tools(definition, participant)
-    if tools:
-        lines.append(f"Your other tools: {', '.join(tool.name for tool in tools)}.")
-    gated = [tool.name for tool in tools if tool.is_gated]
-    if gated:
-        lines.append(f"A person approves each call before it is made: {', '.join(gated)}.")
+    lines += _on_tools(definition, participant)
     if definition.maximum_rounds is not None:
         lines.append(f"The conversation ends after {_counted(definition.maximum_rounds, 'round')}.")
     return "\n".join(lines)
+
+
+def _for_manager(definition: ResolvedInteraction, participant: Participant) -> list[str]:
+    agents = [p for p in definition.participants if p.name != participant.name]
+    lines = [
+        f"You are {participant.name}, and you manage the work on a task. You do not do all of it yourself: you send parts of it to agents.",
+        "The agents:",
+        *(f"- {p.name}: {p.description}" if p.description else f"- {p.name}" for p in agents),
+        "To send work, call dispatch; an agent sees your message and nothing else, so say all that it needs to know. With the mode "
+        "Continue it goes on from what was said before between the two of you. Several dispatches in one reply go side by side.",
+        "When you have the answer, call finish with it.",
+    ]
+    if definition.human_settings is not None:
+        lines += _people(definition.human_settings, can_ask=is_person_asked(definition))
+    return lines
+
+
+def _for_agent(manager: str, participant: Participant) -> list[str]:
+    return [
+        f"You are {participant.name}. {manager} sends you work; do it, and answer in words. Your last words are what {manager} gets."
+    ]
+
+
+def _on_tools(definition: ResolvedInteraction, participant: Participant) -> list[str]:
+    tools = own_tools(definition, participant)
+    lines = [f"Your other tools: {', '.join(tool.name for tool in tools)}."] if tools else []
+    gated = [tool.name for tool in tools if tool.is_gated]
+    return [*lines, f"A person approves each call before it is made: {', '.join(gated)}."] if gated else lines
 
 
 _CHAT = {
@@ -125,12 +159,13 @@ def time_left(left: timedelta, *, can_propose: bool) -> str:
     return f"Time is running out: {spoken(left)} left. Come to an end: {advice}"
 
 
-def last_turn(name: str, left: timedelta, *, can_propose: bool, is_alone: bool) -> str:
+def last_turn(name: str, left: timedelta, *, tool: str | None, is_alone: bool) -> str:
+    """`tool`: with which an answer is given; null: none is."""
     words = f"{name}, this is the last turn: {spoken(left)} left."
-    if not can_propose:
+    if tool is None:
         return f"{words} Say your last words; then the conversation ends."
     then = "Then" if is_alone else "The others vote on it, and then"
-    return f"{words} Call propose_solution now with the best answer you have. {then} the conversation ends."
+    return f"{words} Call {tool} now with the best answer you have. {then} the conversation ends."
 
 
 def no_answer_in_time(limit: timedelta | None) -> str:
@@ -139,6 +174,52 @@ def no_answer_in_time(limit: timedelta | None) -> str:
 
 def floor(name: str, round_number: int) -> str:
     return f"{name}, you have the floor (round {round_number})."
+
+
+def manager_floor(name: str, round_number: int) -> str:
+    if round_number == 1:
+        return f"{name}, you have the floor: send work to the agents, and give the answer with finish."
+    return f"{name}, you have the floor again: the answer was not accepted."
+
+
+def dispatched_floor(name: str) -> str:
+    return f"{name} has the floor."
+
+
+def manager_reminder(fault: str | None) -> str:
+    """`fault`: why what was said cannot be taken for the answer; null where nobody has looked yet."""
+    if fault is None:
+        return "Words alone end nothing. Send work with dispatch, or give the answer with finish."
+    return f"What you said cannot be the answer. {fault} Give the answer with finish."
+
+
+def router_prompt(router: PinnedRouter, participant: str) -> str:
+    own = f"\n\n{router.prompt}" if router.prompt else ""
+    return (
+        f"You choose who takes the turns of {participant} in a conversation. You do not take part in it yourself.{own}"
+    )
+
+
+def choose(router: PinnedRouter, participant: str, *, try_number: int, message: str | None) -> str:
+    """The last word to a router's model."""
+    again = "Your last reply chose nobody who can be chosen. " if try_number > 1 else ""
+    work = f" The turn is about this: {_quoted(message)}" if message is not None else ""
+    lines = [f"- {c.name}: {c.description}" if c.description else f"- {c.name}" for c in router.candidates]
+    return "\n".join(
+        [
+            f"{again}Who takes the next turn of {participant}?{work}",
+            *lines,
+            "Call choose with one candidate and your reason.",
+        ]
+    )
+
+
+def chosen(router: str, candidate: str) -> str:
+    return f"{router} chose {candidate}."
+
+
+def no_choice(router: str) -> str:
+    return f"{router} chose nobody who can be chosen."
 
 
 def asked_floor(name: str, asker: str) -> str:
@@ -179,6 +260,8 @@ def told_call(call: OwnCall) -> str:
     return f"(I called {call.name} with {call.arguments_json}, which {outcome}: {call.result})"
 
 
+NOTHING_SAID = "Nothing has been said yet."
+FINISH_NOW = "You have used all calls. Give your answer now with finish."
 TOOLS_WITHHELD = "You have used all calls of this turn. Answer now in words, with what you have."
 EMPTY_REPLY = "Your reply was empty. Say something, or use one of your tools."
 EMPTY_TURN = "{name} said nothing in this turn."

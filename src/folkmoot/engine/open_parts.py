@@ -1,4 +1,5 @@
-"""What can be open in a conversation, or is remembered of it: a turn with its calls, a ballot, a question, rejected answers.
+"""What can be open in a conversation, or is remembered of it: a turn with its calls, dispatched work, a choice of who takes a turn, a
+ballot, a question, rejected answers.
 
 Values: a change makes a new one. Deliberately absent: what changes them (`protocol`), and what follows (`decide`).
 """
@@ -10,14 +11,26 @@ from uuid import UUID
 
 from folkmoot.domain import items
 from folkmoot.domain.calls import AskedCall
+from folkmoot.engine.seats import seat_key, view_key
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """Work that a manager has sent to an agent. `turn` null before it begins and after it is over; then `outcome` is what came of it."""
+
+    sent: items.Dispatched
+    turn: Turn | None = None
+    outcome: str | None = None
+    is_error: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class OpenCall:
-    """A call that leaves the process and has no result yet."""
+    """A call without a result: one that leaves the process, or with `dispatch` one that sends work to an agent."""
 
     call: AskedCall
     model_call_id: UUID | None
+    dispatch: Dispatch | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +46,9 @@ class Turn:
     """A turn that is open. `replies`: distinct model calls whose items are in; `loops`: those among them that called tools.
 
     `is_terminal`: a terminal tool has succeeded, so that the turn is over once the calls of its reply are done.
-    `is_last`: it is the last one before the time limit, and was told so.
+    `is_last`: it is the last one before the time limit, and was told so. `agent`: who has the seat, where a router chose.
+    `opened_at`: the sequence of its floor.
+    `reminders`: how often in a row a manager was told that its words alone are no answer. `said`: the last words, in dispatched work.
     """
 
     turn_id: UUID
@@ -50,6 +65,28 @@ class Turn:
     kept: Kept | None = None
     is_terminal: bool = False
     is_last: bool = False
+    agent: UUID | None = None
+    thread_id: str = items.MAIN_THREAD
+    opened_at: int = 0
+    reminders: int = 0
+    said: str = ""
+
+    @property
+    def seat(self) -> str:
+        return seat_key(self.participant, self.agent)
+
+    @property
+    def view(self) -> str:
+        return view_key(self.participant, self.thread_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Choosing:
+    """A floor that waits for routers: the decisions so far, and how often in a row the next router's model has chosen nobody."""
+
+    participant: str
+    chain: tuple[items.Routing, ...] = ()
+    no_choices: int = 0
 
 
 @dataclass(frozen=True, slots=True)

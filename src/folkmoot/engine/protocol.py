@@ -11,10 +11,12 @@ from uuid import UUID
 
 from folkmoot.domain import items
 from folkmoot.domain.calls import AskedCall
-from folkmoot.domain.items import AuthorKind, Item
-from folkmoot.engine.open_parts import Ballot, Kept, OpenCall, Question, Rejected, Turn
+from folkmoot.domain.items import MAIN_THREAD, AuthorKind, Item
+from folkmoot.domain.pending import PERSON
+from folkmoot.engine.open_parts import Ballot, Choosing, Dispatch, Kept, OpenCall, Question, Rejected, Turn
 from folkmoot.engine.repetition import NOTHING_NOTED, Repetition
 from folkmoot.engine.seating import Seating
+from folkmoot.engine.seats import view_key
 
 _A_PERSON = ""  # no participant's name is empty: people are others to every participant
 
@@ -24,7 +26,10 @@ class Protocol:
     """`next_seat`: index of who speaks next in this round; equal to the number of seats when the round is over.
 
     `readers`: who has a result that was too large to be shown whole, or may be trimmed, and may read on in it.
-    `is_warned_of_time`: all were told how much is left; `had_last_turn`: the last turn was given.
+    `is_warned_of_time`: all were told how much is left; `had_last_turn`: the last turn was given. `sequence`: of the newest item.
+    `last_author`: who spoke last in the main conversation. `gave_up`: why a manager's turn came to nothing.
+    `turns`: by participant; `calls` (of models): by view; `agents`: who has the seat of a participant with a router; `choosing`: by
+    thread, floors that wait for routers; `threads`: by agent and the manager's name for it, those that can go on.
     """
 
     is_opened: bool = False
@@ -46,20 +51,58 @@ class Protocol:
     repetition: Repetition = NOTHING_NOTED
     is_warned_of_time: bool = False
     had_last_turn: bool = False
+    sequence: int = 0
+    last_author: str | None = None
+    gave_up: str | None = None
     turns: dict[str, int] = field(default_factory=dict)
     calls: dict[str, int] = field(default_factory=dict)
+    agents: dict[str, UUID] = field(default_factory=dict)
+    choosing: dict[str, Choosing] = field(default_factory=dict)
+    threads: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    @property
+    def open_turns(self) -> tuple[Turn, ...]:
+        """The turn under way, and those of the work that it has sent out."""
+        if self.turn is None:
+            return ()
+        return (self.turn, *(c.dispatch.turn for c in self.turn.open_calls if c.dispatch and c.dispatch.turn))
+
+    def turn_in(self, thread_id: str) -> Turn | None:
+        return next((turn for turn in self.open_turns if turn.thread_id == thread_id), None)
 
     def copy(self) -> Protocol:
-        """A state of its own. Written out, since every commit makes one; all but the two counts are values that never change."""
+        """A state of its own. Written out, since every commit makes one; all but the mappings are values that never change."""
         return Protocol(
             self.is_opened, self.ended, self.round, self.next_seat, self.turn, self.asking, self.question, self.ballot,
             self.anybody_spoke, self.passes, self.silent_rounds, self.settling, self.unsettled_rounds, self.is_reminded,
-            self.rejected, self.readers, self.repetition, self.is_warned_of_time, self.had_last_turn, self.turns.copy(),
-            self.calls.copy(),
+            self.rejected, self.readers, self.repetition, self.is_warned_of_time, self.had_last_turn, self.sequence,
+            self.last_author, self.gave_up, self.turns.copy(), self.calls.copy(), self.agents.copy(), self.choosing.copy(),
+            self.threads.copy(),
         )  # fmt: skip
 
     def advance(self, seating: Seating, item: Item) -> None:
         """Take one more item in."""
+        self.sequence += 1
+        if item.thread_id == MAIN_THREAD:
+            self._fold(seating, item)
+        else:
+            self._fold_thread(seating, item)
+
+    def _fold_thread(self, seating: Seating, item: Item) -> None:
+        """An item of dispatched work: its turn goes on by the same rules, inside the call that sent it."""
+        manager = self.turn
+        opened = (
+            next((c for c in manager.open_calls if _is_in(c, item.thread_id)), None) if manager is not None else None
+        )
+        if manager is None or opened is None or opened.dispatch is None:
+            return
+        before = opened.dispatch
+        self.turn = before.turn
+        self._fold(seating, item)
+        after = replace(opened, dispatch=_worked_on(before, self.turn, item))
+        self.turn = replace(manager, open_calls=tuple(after if c is opened else c for c in manager.open_calls))
+
+    def _fold(self, seating: Seating, item: Item) -> None:
         if item.model_call_id is not None and not isinstance(item.body, items.Summary):
             self._note_reply(item)
         match item.body:
@@ -69,6 +112,8 @@ class Protocol:
                 self._note_words(item)
                 if isinstance(item.detail, items.TurnEnd):
                     self.turn = None
+                elif self.turn is not None and item.thread_id != MAIN_THREAD:
+                    self.turn = replace(self.turn, said=item.body.message)
             case items.ToolCall() as call:
                 self._note_call(item, call)
             case items.ToolResult() as result:
@@ -95,9 +140,11 @@ class Protocol:
     def _note_reply(self, item: Item) -> None:
         """Counts a reply once, by its first item; a ballot's by its vote, or by the item that says there was none."""
         turn = self.turn
+        if isinstance(item.detail, items.Routed | items.NoChoice):  # of a router, which has no turns
+            return
         if turn is not None:
             if turn.last_reply != item.model_call_id:
-                self.calls[turn.participant] = self.calls.get(turn.participant, 0) + 1
+                self.calls[turn.view] = self.calls.get(turn.view, 0) + 1
                 if not isinstance(item.detail, items.TurnEnd):  # else the turn is over anyway
                     self.turn = replace(turn, replies=turn.replies + 1, last_reply=item.model_call_id)
             return
@@ -110,7 +157,10 @@ class Protocol:
         self.calls[name] = self.calls.get(name, 0) + 1
 
     def _note_words(self, item: Item) -> None:
+        if item.thread_id != MAIN_THREAD:
+            return
         self.anybody_spoke = True
+        self.last_author = item.author.name if item.author.kind is AuthorKind.AGENT else PERSON
         if self.rejected:
             speaker = item.author.name if item.author.kind is AuthorKind.AGENT else _A_PERSON
             since = (Rejected(r.answer_key, r.spoke_since | {speaker}) for r in self.rejected)
@@ -166,11 +216,17 @@ class Protocol:
         if self.turn is None:
             return
         turn, detail = _looped(self.turn, item), item.detail
-        if isinstance(detail, items.Called) and detail.leaves:
-            asked = AskedCall(call.tool_call_id, call.function_name, call.arguments_json, item.author.name)
+        asked = AskedCall(call.tool_call_id, call.function_name, call.arguments_json, item.author.name)
+        if isinstance(detail, items.Dispatched):
+            opened = (*turn.open_calls, OpenCall(asked, item.model_call_id, Dispatch(detail)))
+            kept = Kept(detail.then, item.model_call_id) if detail.then else turn.kept
+            self.turn = replace(turn, open_calls=opened, kept=kept, invalid_solutions=0, reminders=0)
+            if detail.mode is items.DispatchMode.CONTINUE:
+                self.threads[detail.agent, detail.label] = detail.thread_id
+        elif isinstance(detail, items.Called) and detail.leaves:
             kept = Kept(detail.then, item.model_call_id) if detail.then else turn.kept
             opened = (*turn.open_calls, OpenCall(asked, item.model_call_id))
-            self.turn = replace(turn, open_calls=opened, kept=kept, invalid_solutions=0)
+            self.turn = replace(turn, open_calls=opened, kept=kept, invalid_solutions=0, reminders=0)
         else:
             # refused calls precede those that leave: one that comes later is the kept call itself
             self.turn = replace(turn, kept=None)
@@ -181,8 +237,8 @@ class Protocol:
             return
         closed = next((c for c in turn.open_calls if c.call.call_id == result.tool_call_id), None)
         if closed is not None:
-            if not seating.is_polling(closed.call):
-                self.repetition = self.repetition.noting(closed.call, result)
+            if not seating.is_polling(turn.seat, closed.call):
+                self.repetition = self.repetition.noting(closed.call, result, who=turn.view)
             if result.tool_result_id is not None or seating.definition.context.trims:
                 self.readers |= {turn.participant}
             turn = replace(turn, open_calls=tuple(c for c in turn.open_calls if c is not closed))
@@ -202,7 +258,15 @@ class Protocol:
     def _note_detail(self, seating: Seating, item: Item) -> None:
         match item.detail:
             case items.Floor() as floor:
-                self._give_floor(seating, floor, turn_id=item.turn_id)
+                self._give_floor(seating, floor, item)
+            case items.Routed(participant=name, routing=routing):
+                chain = self.choosing[item.thread_id].chain if item.thread_id in self.choosing else ()
+                self.choosing[item.thread_id] = Choosing(name, (*chain, routing))
+            case items.NoChoice(participant=name):
+                known = self.choosing.get(item.thread_id, Choosing(name))
+                self.choosing[item.thread_id] = replace(known, no_choices=known.no_choices + 1)
+            case items.ManagerReminder() if self.turn is not None:
+                self.turn = replace(self.turn, reminders=self.turn.reminders + 1)
             case items.Task():
                 self.is_opened = True
             case items.Tally() as tally:
@@ -215,14 +279,17 @@ class Protocol:
                 self.question = replace(self.question, tries=self.question.tries + 1)
                 if closed:
                     self._close_question()
-            case items.EmptyReply(ends_turn=ends_turn) if self.turn is not None:
-                self.turn = None if ends_turn else replace(self.turn, empty_replies=self.turn.empty_replies + 1)
-            case items.GivenUp():
+            case items.EmptyReply(ends_turn=False) if self.turn is not None:
+                self.turn = replace(self.turn, empty_replies=self.turn.empty_replies + 1)
+            case items.EmptyReply(ends_turn=True) | items.GivenUp():
                 self.turn = None
+                if seating.manager is not None and item.thread_id == MAIN_THREAD:
+                    assert isinstance(item.body, items.OrchestratorMessage)
+                    self.gave_up = item.body.message
             case items.Reminder():
                 self.is_reminded = True
             case items.StuckWarning(participant=name):
-                self.repetition = self.repetition.warning(name)
+                self.repetition = self.repetition.warning(view_key(name, item.thread_id))
             case items.TimeWarning():
                 self.is_warned_of_time = True
             case items.LastTurn():
@@ -232,23 +299,52 @@ class Protocol:
             case items.Ended():
                 self.ended = True
 
-    def _give_floor(self, seating: Seating, floor: items.Floor, *, turn_id: UUID | None) -> None:
-        assert turn_id is not None
+    def _give_floor(self, seating: Seating, floor: items.Floor, item: Item) -> None:
+        assert item.turn_id is not None
+        self.choosing.pop(item.thread_id, None)
+        if floor.agent is not None:
+            self.agents[floor.participant] = floor.agent
+        turn = Turn(
+            item.turn_id, floor.participant, floor.round, floor.question, agent=floor.agent, thread_id=item.thread_id,
+            opened_at=self.sequence,
+        )  # fmt: skip
         if floor.question is not None:
-            self.asking, self.turn = self.turn, Turn(turn_id, floor.participant, floor.round, floor.question)
+            self.asking, self.turn = self.turn, turn
+            return
+        self.turns[floor.participant] = self.turns.get(floor.participant, 0) + 1
+        if floor.dispatch is not None:
+            self.turn = turn
             return
         if floor.round > self.round:
             if self.round:
                 self.silent_rounds = self.silent_rounds + 1 if self.is_round_silent(seating) else 0
                 self.unsettled_rounds = 0 if self.settling else self.unsettled_rounds + 1
             self.round, self.passes, self.anybody_spoke, self.settling = floor.round, 0, False, False
-        self.turn = Turn(turn_id, floor.participant, floor.round)
+        self.turn = turn
         self.next_seat = seating.seat_after(floor.participant)
-        self.turns[floor.participant] = self.turns.get(floor.participant, 0) + 1
 
     def is_round_silent(self, seating: Seating) -> bool:
         """Whether everybody passed in the round under way, and nobody, a person included, said anything."""
         return self.passes == len(seating.seats) and not self.anybody_spoke
+
+
+def _is_in(opened: OpenCall, thread_id: str) -> bool:
+    return opened.dispatch is not None and opened.dispatch.sent.thread_id == thread_id
+
+
+def _worked_on(before: Dispatch, turn: Turn | None, item: Item) -> Dispatch:
+    """A dispatch after an item of its thread: where that ended the turn, the last words are what came of it, or why there are none."""
+    if turn is not None or before.turn is None:
+        return replace(before, turn=turn)
+    match item.body:
+        case items.AgentMessage(message):
+            return replace(before, turn=None, outcome=message)
+        case items.ToolResult(result=result):  # of a terminal tool
+            return replace(before, turn=None, outcome=before.turn.said or result)
+        case items.OrchestratorMessage(message):
+            return replace(before, turn=None, outcome=message, is_error=True)
+        case _:
+            raise AssertionError(f"{item.body.kind} ends no turn of dispatched work")
 
 
 def _looped(turn: Turn, item: Item) -> Turn:

@@ -6,7 +6,7 @@ Only typed calls act (B31): text decides nothing. Everything that a reply holds 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -17,13 +17,22 @@ from folkmoot.domain.items import ORCHESTRATOR, Item
 from folkmoot.domain.model_calls import ModelReply, OfferedTool, Purpose, ReplyCall
 from folkmoot.domain.operations import OperationTarget
 from folkmoot.domain.schemas import canonical, parse_arguments, visible
-from folkmoot.engine import compaction, instructions, solutions, voting
+from folkmoot.engine import compaction, dispatches, instructions, routing, solutions, voting
 from folkmoot.engine.open_parts import Turn
 from folkmoot.engine.protocol import Protocol
 from folkmoot.engine.seating import Seating
 from folkmoot.engine.solutions import joined
 from folkmoot.engine.step import AskModel, RunCall
-from folkmoot.engine.tools_offered import AGREE, ANSWER_NAME, ASK, CALL_VOTE, DISAGREE, PASS, PROPOSE, PROTOCOL
+from folkmoot.engine.tools_offered import (
+    AGREE,
+    ANSWER_NAME,
+    ASK,
+    CALL_VOTE,
+    DISAGREE,
+    FINISH,
+    PASS,
+    PROPOSE,
+)
 from folkmoot.kernel.ids import NewId
 
 INVALID_SOLUTIONS = 3
@@ -42,6 +51,10 @@ def items_of_reply(
         vote, raw = _vote(step, reply), _raw(reply)
         return voting.vote_items(
             seating, step, vote=vote, text=text, raw=raw, new_id=new_id, model_call_id=model_call_id
+        )
+    if step.purpose is Purpose.ROUTE:
+        return routing.items_of_choice(
+            seating, protocol, step, reply=reply, raw=_raw(reply), model_call_id=model_call_id, new_id=new_id
         )
     if step.purpose is Purpose.ANSWER:
         return _answer(seating, step, reply, text=text, model_call_id=model_call_id, new_id=new_id)
@@ -63,7 +76,7 @@ def items_of_result(
     if step.tool.is_terminal and not result.is_error:
         detail = items.Terminal()
     body = items.ToolResult(step.call.call_id, text, result.is_error, size, tool_result_id=result.content_id)
-    return [Item(new_id(), ORCHESTRATOR, body, detail, step.turn_id, step.model_call_id)]
+    return [Item(new_id(), ORCHESTRATOR, body, detail, step.turn_id, step.model_call_id, step.thread_id)]
 
 
 def _visible(text: str) -> str:
@@ -103,7 +116,7 @@ def _answer(
             and isinstance(arguments.get("text"), str)
             and arguments["text"].strip()
         ):
-            author = seating.authors[step.participant]
+            author = seating.authors[step.seat]
             answer = items.DirectQuestionAnswer(step.subject, arguments["text"])
             made = [Item(new_id(), author, answer, items.TurnEnd(), step.turn_id, model_call_id)]
             if text.strip():
@@ -118,13 +131,24 @@ def _answer(
 def _turn(
     seating: Seating, protocol: Protocol, step: AskModel, *, calls: tuple[ReplyCall, ...], text: str, model_call_id: UUID, new_id: NewId
 ) -> list[Item]:  # fmt: skip
-    author = seating.authors[step.participant]
-    turn = protocol.turn
+    turn = protocol.turn_in(step.thread_id)
     assert turn is not None
-    has_text = bool(text.strip())
+    made = _of_turn(seating, protocol, turn, step, calls=calls, text=text, model_call_id=model_call_id, new_id=new_id)
+    if turn.thread_id == items.MAIN_THREAD:
+        return made
+    return [replace(item, thread_id=turn.thread_id) for item in made]
+
+
+def _of_turn(
+    seating: Seating, protocol: Protocol, turn: Turn, step: AskModel, *, calls: tuple[ReplyCall, ...], text: str, model_call_id: UUID,
+    new_id: NewId,
+) -> list[Item]:  # fmt: skip
+    author, has_text = seating.authors[turn.seat], bool(text.strip())
     if not calls:
         if not has_text:
             return _empty(seating, turn, model_call_id=model_call_id, new_id=new_id)
+        if turn.participant == seating.manager:
+            return _words_of_manager(seating, protocol, turn, text, model_call_id=model_call_id, new_id=new_id)
         return [Item(new_id(), author, items.AgentMessage(text), items.TurnEnd(), turn.turn_id, model_call_id)]
     made: list[Item] = []
     if has_text:
@@ -133,10 +157,10 @@ def _turn(
     for call, fault in sorted_calls.refused:
         made += refused(seating, turn, call, fault, model_call_id=model_call_id, new_id=new_id)
     if sorted_calls.leaving:
-        made += _leaving(seating, turn, sorted_calls, model_call_id=model_call_id, new_id=new_id)
+        made += _leaving(seating, protocol, turn, sorted_calls, model_call_id=model_call_id, new_id=new_id)
     elif sorted_calls.protocol is not None:
         made += protocol_items(seating, protocol, sorted_calls.protocol, model_call_id=model_call_id, new_id=new_id)
-    if turn.loops >= seating.definition.context.max_tool_call_loops:
+    if turn.loops >= seating.definition.context.max_tool_call_loops and sorted_calls.protocol is None:
         reason = "it called tools where none were offered any more"
         made.append(given_up(turn, reason, new_id=new_id))
     return made
@@ -150,7 +174,7 @@ def _empty(seating: Seating, turn: Turn, *, model_call_id: UUID, new_id: NewId) 
         return [
             Item(
                 new_id(),
-                seating.authors[turn.participant],
+                seating.authors[turn.seat],
                 items.NoAction(),
                 items.TurnEnd(),
                 turn.turn_id,
@@ -165,7 +189,8 @@ def _empty(seating: Seating, turn: Turn, *, model_call_id: UUID, new_id: NewId) 
 
 @dataclass(frozen=True, slots=True)
 class _Sorted:
-    """A reply's calls: those that leave the process, the first protocol call, and the refused with the reason."""
+    """A reply's calls: those that take their time (they leave the process, or send work to an agent), the first protocol call, and the
+    refused with the reason."""
 
     leaving: list[ReplyCall]
     protocol: items.ProtocolCall | None
@@ -182,28 +207,38 @@ def _sort(seating: Seating, step: AskModel, calls: tuple[ReplyCall, ...]) -> _So
         if tool is None:
             names = ", ".join(offered) or "none"
             refused_calls.append((call, f"There is no tool '{call.name[:100]}' here. Offered: {names}."))
-        elif call.name in PROTOCOL:
+        elif call.name in seating.protocol_names and not seating.is_dispatch(call.name):
             if protocol is None:
                 protocol = items.ProtocolCall(call.name, _visible(call.arguments_json))
             else:
                 refused_calls.append((call, instructions.FIRST_CALL_COUNTS))
-        elif (fault := _argument_fault(seating, step.participant, tool, call.arguments_json)) is not None:
+        elif (fault := _leaving_fault(seating, step.seat, tool, call, before=leaving)) is not None:
             refused_calls.append((call, fault))
         else:
             leaving.append(call)
     return _Sorted(leaving, protocol, refused_calls)
 
 
-def _argument_fault(seating: Seating, participant: str, tool: OfferedTool, arguments_json: str) -> str | None:
+def _leaving_fault(
+    seating: Seating, seat: str, tool: OfferedTool, call: ReplyCall, *, before: list[ReplyCall]
+) -> str | None:
+    """Why a call that takes its time is not made; null where it is. `before`: those of the reply that are."""
+    fault = _argument_fault(seating, seat, tool, call.arguments_json)
+    if fault is None and seating.is_dispatch(call.name):
+        return dispatches.fault_of(call, before)
+    return fault
+
+
+def _argument_fault(seating: Seating, seat: str, tool: OfferedTool, arguments_json: str) -> str | None:
     """Why these arguments do not run, as a sentence; null where they do (B43)."""
     arguments = parse_arguments(arguments_json)
     if not isinstance(arguments, dict):
         return f"The arguments of {tool.name} do not parse: {arguments}"
-    known = seating.tools[participant].get(tool.name)
+    known = seating.tools[seat].get(tool.name)
     if known is not None and isinstance(known.target, OperationTarget):
         # What a model sends for a bound one is dropped, not held against it.
         arguments = without_bound(known.target, arguments)
-    faults = seating.validator(participant, tool).faults(arguments)
+    faults = seating.validator(seat, tool).faults(arguments)
     return (
         f"The arguments of {tool.name} do not fit its schema: {joined(faults)} Call it again with arguments that do."
         if faults
@@ -211,14 +246,39 @@ def _argument_fault(seating: Seating, participant: str, tool: OfferedTool, argum
     )
 
 
-def _leaving(seating: Seating, turn: Turn, calls: _Sorted, *, model_call_id: UUID, new_id: NewId) -> list[Item]:
+def _leaving(
+    seating: Seating, protocol: Protocol, turn: Turn, calls: _Sorted, *, model_call_id: UUID, new_id: NewId
+) -> list[Item]:
     made: list[Item] = []
     for n, call in enumerate(calls.leaving):
         arguments = parse_arguments(call.arguments_json)
+        assert isinstance(arguments, dict)
         body = items.ToolCall(str(new_id()), call.name, json.dumps(arguments, ensure_ascii=False))
-        detail = items.Called(leaves=True, then=calls.protocol if n == len(calls.leaving) - 1 else None)
-        made.append(Item(new_id(), seating.authors[turn.participant], body, detail, turn.turn_id, model_call_id))
+        then = calls.protocol if n == len(calls.leaving) - 1 else None
+        detail: items.Detail = items.Called(leaves=True, then=then)
+        if seating.is_dispatch(call.name):
+            detail = dispatches.sent(protocol, arguments, then=then, new_id=new_id)
+        made.append(Item(new_id(), seating.authors[turn.seat], body, detail, turn.turn_id, model_call_id))
     return made
+
+
+def _words_of_manager(
+    seating: Seating, protocol: Protocol, turn: Turn, text: str, *, model_call_id: UUID, new_id: NewId
+) -> list[Item]:
+    """A manager that answers with plain words is told once how an answer is given; then they are its answer, if they can be one."""
+    author = seating.authors[turn.seat]
+    said = Item(new_id(), author, items.AgentMessage(text), None, turn.turn_id, model_call_id)
+    fault: str | None = None
+    if turn.reminders:
+        solution, fault = solutions.in_words(seating, text)
+        if fault is None and not protocol.is_rejected(seating.answer_key(solution), turn.participant):
+            body = items.SolutionProposal(new_id(), solution)
+            return [Item(new_id(), author, body, items.TurnEnd(), turn.turn_id, model_call_id)]
+        if turn.reminders >= INVALID_SOLUTIONS:
+            return [said, given_up(turn, f"{INVALID_SOLUTIONS} answers in words did not stand", new_id=new_id)]
+        fault = fault or instructions.SAME_ANSWER
+    reminder = items.OrchestratorMessage(instructions.manager_reminder(fault))
+    return [said, Item(new_id(), ORCHESTRATOR, reminder, items.ManagerReminder(), turn.turn_id)]
 
 
 def refused(
@@ -232,9 +292,7 @@ def refused(
     result = items.ToolResult(call_id, text, True, len(text.encode()))
     detail = items.InvalidSolution() if invalid_solution else None
     return [
-        Item(
-            new_id(), seating.authors[turn.participant], made, items.Called(leaves=False), turn.turn_id, model_call_id
-        ),
+        Item(new_id(), seating.authors[turn.seat], made, items.Called(leaves=False), turn.turn_id, model_call_id),
         Item(new_id(), ORCHESTRATOR, result, detail, turn.turn_id, model_call_id),
     ]
 
@@ -250,10 +308,10 @@ def protocol_items(
     """What a protocol call does: its typed item, or a refusal."""
     turn = protocol.turn
     assert turn is not None
-    if call.name == PROPOSE:
+    if call.name in (PROPOSE, FINISH):
         return _proposed(seating, protocol, turn, call, model_call_id=model_call_id, new_id=new_id)
-    tool = next(t for t in seating.turn_tools[turn.participant] if t.name == call.name)
-    fault = _argument_fault(seating, turn.participant, tool, call.arguments_json)
+    tool = next(t for t in seating.turn_tools[turn.seat] if t.name == call.name)
+    fault = _argument_fault(seating, turn.seat, tool, call.arguments_json)
     if fault is not None:
         return refused(seating, turn, call, fault, model_call_id=model_call_id, new_id=new_id)
     arguments: Any = parse_arguments(call.arguments_json)
@@ -266,7 +324,7 @@ def protocol_items(
     else:
         assert call.name == ASK
         body, detail = items.DirectQuestionAsk(new_id(), arguments["participant"], arguments["question"]), None
-    return [Item(new_id(), seating.authors[turn.participant], body, detail, turn.turn_id, model_call_id)]
+    return [Item(new_id(), seating.authors[turn.seat], body, detail, turn.turn_id, model_call_id)]
 
 
 def _proposed(
@@ -275,7 +333,7 @@ def _proposed(
     """A proposal that stands is put to the vote; another goes back to its author, and the third time the turn is over."""
     text, fault = solutions.proposed(seating, protocol, call, proposer=turn.participant)
     if fault is None:
-        author, body = seating.authors[turn.participant], items.SolutionProposal(new_id(), text)
+        author, body = seating.authors[turn.seat], items.SolutionProposal(new_id(), text)
         return [Item(new_id(), author, body, items.TurnEnd(), turn.turn_id, model_call_id)]
     made = refused(seating, turn, call, fault, model_call_id=model_call_id, new_id=new_id, invalid_solution=True)
     if turn.invalid_solutions + 1 >= INVALID_SOLUTIONS:

@@ -18,44 +18,47 @@ SAME_FAILING_CALL = 3
 PING_PONG = 6
 _KEPT = 32
 
-_Call = tuple[str, str, str]  # participant, function, arguments in canonical form
+_Call = tuple[str, str, str, str]  # whose view it is in, participant, function, arguments in canonical form
 _Entry = tuple[_Call, int, bool]  # the call, a hash of its result, whether it failed
 
 
 @dataclass(frozen=True, slots=True)
 class Circle:
-    """What goes round in circles, in words, and who makes the calls."""
+    """What goes round in circles, in words, and in whose views the calls are made, each with its participant."""
 
     reason: str
-    participants: tuple[str, ...]
+    views: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """`newest`: the last calls of all. `circle`: what the newest call closes, if it does. `warned`: who was told already."""
+    """`newest`: the last calls of all. `circle`: what the newest call closes, if it does. `warned`: in which views it was told already."""
 
     newest: tuple[_Entry, ...] = ()
     circle: Circle | None = None
     warned: frozenset[str] = frozenset()
     since_warning: int = 0
 
-    def noting(self, call: AskedCall, result: ToolResult) -> Repetition:
+    def noting(self, call: AskedCall, result: ToolResult, *, who: str) -> Repetition:
+        """`who`: the view that the call is in. Two threads of one agent do not repeat each other."""
         arguments = parse_arguments(call.arguments_json)
         text = canonical(arguments) if isinstance(arguments, dict) else call.arguments_json
         said = result.result
         if result.tool_result_id is not None:  # kept under a new id each time, though it may say the same
             said = said.replace(str(result.tool_result_id), "")
-        entry = ((call.participant, call.name, text), hash(said), result.is_error)
+        entry = ((who, call.participant, call.name, text), hash(said), result.is_error)
         newest = (*self.newest[1 - _KEPT :], entry)
         return Repetition(newest, _circle(newest), self.warned, self.since_warning + 1)
 
-    def warning(self, participant: str) -> Repetition:
-        return Repetition(self.newest, self.circle, self.warned | {participant}, 0)
+    def warning(self, view: str) -> Repetition:
+        return Repetition(self.newest, self.circle, self.warned | {view}, 0)
 
     @property
-    def to_warn(self) -> tuple[str, ...]:
-        """Who goes round in circles and was not told yet."""
-        return tuple(p for p in self.circle.participants if p not in self.warned) if self.circle is not None else ()
+    def to_warn(self) -> tuple[tuple[str, str], ...]:
+        """The views, each with its participant, that go round in circles and were not told yet."""
+        return (
+            tuple(pair for pair in self.circle.views if pair[0] not in self.warned) if self.circle is not None else ()
+        )
 
     @property
     def is_stuck(self) -> bool:
@@ -67,21 +70,21 @@ NOTHING_NOTED = Repetition()
 
 
 def _circle(newest: Sequence[_Entry]) -> Circle | None:
-    (participant, name, _), _, is_error = newest[-1]
-    own = [entry for entry in newest if entry[0][0] == participant]
+    (who, participant, name, _), _, is_error = newest[-1]
+    own, place = [entry for entry in newest if entry[0][0] == who], (who, participant)
     if is_error and _is_same(own[-SAME_FAILING_CALL:], SAME_FAILING_CALL, with_result=False):
         return Circle(
-            f"{participant} made the same failing call of {name} {SAME_FAILING_CALL} times in a row", (participant,)
+            f"{participant} made the same failing call of {name} {SAME_FAILING_CALL} times in a row", (place,)
         )
     if _is_same(own[-SAME_CALL_AND_RESULT:], SAME_CALL_AND_RESULT, with_result=True):
         words = f"{participant} made the same call of {name} with the same result {SAME_CALL_AND_RESULT} times in a row"
-        return Circle(words, (participant,))
+        return Circle(words, (place,))
     for entries in (newest, own):
         calls = [entry[0] for entry in entries[-PING_PONG:]]
         if _alternates(calls):
-            (first, its_call, _), (second, other_call, _) = calls[0], calls[1]
+            (_, first, its_call, _), (_, second, other_call, _) = calls[0], calls[1]
             words = f"the same two calls alternate ({first}: {its_call}, {second}: {other_call}), {PING_PONG} in a row"
-            return Circle(words, (first,) if first == second else (first, second))
+            return Circle(words, tuple(dict.fromkeys(call[:2] for call in calls[:2])))
     return None
 
 

@@ -1,57 +1,74 @@
 """A run's definition made ready for the engine, once per run: seats in order, validators, and the tools each is offered.
 
-People have one seat together, under the reserved name; where they speak in every round it is the last one.
+People have one seat together, under the reserved name; where they speak in every round it is the last one. A participant with a
+router has a seat for each agent that may take its turns, beside the one before the first choice. A manager is seated alone in the
+main conversation: the others work in threads.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from uuid import UUID
 
 from folkmoot.domain.calls import AskedCall, Tool
 from folkmoot.domain.definitions import ChatMode, Participant, ResolvedInteraction
 from folkmoot.domain.items import Author, AuthorKind
 from folkmoot.domain.model_calls import ModelChoice, OfferedTool, Purpose
 from folkmoot.domain.pending import PERSON
+from folkmoot.domain.routers import PinnedRouter
 from folkmoot.domain.schemas import Validator, canonical, compile_schema
 from folkmoot.engine import tools_offered
 from folkmoot.engine.estimates import tokens_of
+from folkmoot.engine.seats import seat_key
+from folkmoot.engine.step import AskModel
 from folkmoot.kernel.errors import BadDefinition
 
 
 class Seating:
     """What does not change while a run goes on. `answer_tools` and `ballot_tools` are offered alone and required.
 
-    `tools`: what each may call beyond the protocol, by name. Raises BadDefinition where one has a protocol tool's name: which
-    one a model means could not be told.
+    `participants`, `authors`, `tools` (what each may call beyond the protocol, by name) and `turn_tools` are by seat. Raises
+    BadDefinition where a tool has a protocol tool's name: which one a model means could not be told.
     """
 
     def __init__(self, definition: ResolvedInteraction) -> None:
         self.definition = definition
         self.names = tuple(p.name for p in definition.participants)
+        self.manager = definition.manager
+        self.main_names = self.names if self.manager is None else (self.manager,)
         self.participants: dict[str, Participant] = {p.name: p for p in definition.participants}
-        self.authors = {p.name: Author(AuthorKind.AGENT, p.name, p.agent_id) for p in definition.participants}
+        for participant in definition.participants:
+            self.participants |= {seat_key(c.name, c.agent_id): c for c in participant.candidates}
+        self.authors = {
+            key: Author(AuthorKind.AGENT, seat.name, seat.agent_id) for key, seat in self.participants.items()
+        }
         self.solution_schema = json.loads(definition.solution_schema) if definition.solution_schema else None
         self.solution_validator: Validator | None = (
             compile_schema(definition.solution_schema) if definition.solution_schema else None
         )
         self.people = definition.human_settings
         is_person_seated = self.people is not None and self.people.chat_mode is ChatMode.EVERY_ROUND
-        self.seats = (*self.names, PERSON) if is_person_seated else self.names
+        self.seats = (*self.main_names, PERSON) if is_person_seated else self.main_names
         self.tools: dict[str, dict[str, Tool]] = {
-            p.name: tools_offered.usable(definition, p) for p in definition.participants
+            key: tools_offered.usable(definition, seat) for key, seat in self.participants.items()
         }
-        for name in self.names:
-            for clash in sorted(tools_offered.PROTOCOL & self.tools[name].keys()):
+        self.protocol_names = tools_offered.protocol_names(definition)
+        for key, tools in self.tools.items():
+            for clash in sorted(self.protocol_names & tools.keys()):
+                name = self.participants[key].name
                 raise BadDefinition(
                     f"The tool '{clash}' of participant {name} has the name of a tool of the conversation; rename it."
                 )
         self.turn_tools: dict[str, tuple[OfferedTool, ...]] = {
-            name: tools_offered.for_turn(definition, name, tools=self.tools[name], solution_schema=self.solution_schema)
-            for name in self.names
+            key: tools_offered.for_turn(
+                definition, seat.name, tools=self.tools[key], solution_schema=self.solution_schema
+            )
+            for key, seat in self.participants.items()
         }
         self._before_reading = {
-            name: tuple(tool for tool in offered if tool.name != tools_offered.READ_RESULT.name)
-            for name, offered in self.turn_tools.items()
+            key: tuple(tool for tool in offered if tool.name != tools_offered.READ_RESULT.name)
+            for key, offered in self.turn_tools.items()
         }
         self.ballot_tools = tools_offered.BALLOT
         self.answer_tools = tools_offered.ANSWER
@@ -59,44 +76,83 @@ class Seating:
         self._tool_tokens: dict[tuple[str, ...], int] = {}
         self._validators: dict[tuple[str, str], Validator] = {}
 
-    def offered(self, participant: str, *, reads_on: bool) -> tuple[OfferedTool, ...]:
-        """What a participant is offered in a turn of its own. `reads_on`: one of its results was not shown whole."""
-        return self.turn_tools[participant] if reads_on else self._before_reading[participant]
+    def is_dispatch(self, name: str) -> bool:
+        """Whether a call of this name sends work to an agent."""
+        return self.manager is not None and name == tools_offered.DISPATCH
 
-    def answering(self, participant: str) -> tuple[OfferedTool, ...]:
-        """What of a participant's tools leads to an answer: all that it is offered in the last turn."""
-        return tuple(tool for tool in self.turn_tools[participant] if tool.name == tools_offered.PROPOSE)
+    @property
+    def finishing_tool(self) -> str:
+        """The tool with which an answer is given."""
+        return tools_offered.PROPOSE if self.manager is None else tools_offered.FINISH
 
-    def summariser(self, participant: str) -> ModelChoice:
-        """What summarises a participant's view: a model of its own, or the participant's."""
+    @property
+    def can_propose(self) -> bool:
+        """Whether participants may give an answer at all."""
+        return self.manager is not None or self.definition.is_solution_proposal_allowed
+
+    def offered(self, seat: str, *, reads_on: bool) -> tuple[OfferedTool, ...]:
+        """What is offered in a turn of its own. `reads_on`: one of its results was not shown whole."""
+        return self.turn_tools[seat] if reads_on else self._before_reading[seat]
+
+    def answering(self, seat: str) -> tuple[OfferedTool, ...]:
+        """What of a seat's tools leads to an answer: all that it is offered in the last turn."""
+        return tuple(tool for tool in self.turn_tools[seat] if tool.name == self.finishing_tool)
+
+    def summariser(self, seat: str) -> ModelChoice:
+        """What summarises a view: a model of its own, or the seat's."""
+        found = self.participants[seat]
+        return found.compaction_model or found.model
+
+    def router(self, participant: str, router_id: UUID | None) -> PinnedRouter | None:
+        return next((r for r in self.participants[participant].routers if r.router_id == router_id), None)
+
+    def model_of(self, step: AskModel) -> ModelChoice:
+        if step.purpose is Purpose.ROUTE:
+            router = self.router(step.participant, step.subject)
+            assert router is not None and router.model is not None
+            return router.model
+        return self.summariser(step.seat) if step.purpose is Purpose.COMPACTION else self.participants[step.seat].model
+
+    def models_of(self, participant: str) -> Iterator[ModelChoice]:
+        """All models that are ever asked for a participant."""
         seat = self.participants[participant]
-        return seat.compaction_model or seat.model
+        for each in (seat, *seat.candidates):
+            yield each.model
+            if each.compaction_model is not None:
+                yield each.compaction_model
+        yield from (router.model for router in seat.routers if router.model is not None)
 
-    def model_of(self, participant: str, purpose: Purpose) -> ModelChoice:
-        return self.summariser(participant) if purpose is Purpose.COMPACTION else self.participants[participant].model
-
-    def tool_tokens(self, participant: str, offered: tuple[OfferedTool, ...]) -> int:
-        """About what tools take of a participant's prompts."""
-        key = (participant, *(tool.name for tool in offered))
+    def tool_tokens(self, seat: str, offered: tuple[OfferedTool, ...]) -> int:
+        """About what tools take of a prompt."""
+        key = (seat, *(tool.name for tool in offered))
         found = self._tool_tokens.get(key)
         if found is None:
             texts = (f"{tool.name}{tool.description}{json.dumps(tool.parameters)}" for tool in offered)
             found = self._tool_tokens[key] = sum(tokens_of(text) for text in texts)
         return found
 
-    def reads_on(self, participant: str) -> bool:
-        """Whether a participant has the tool that reads on in results that are not shown whole."""
-        return tools_offered.READ_RESULT.name in self.tools[participant]
+    def reads_on(self, seat: str) -> bool:
+        """Whether there is the tool that reads on in results that are not shown whole."""
+        return tools_offered.READ_RESULT.name in self.tools[seat]
 
-    def is_polling(self, call: AskedCall) -> bool:
+    def is_polling(self, seat: str, call: AskedCall) -> bool:
         """Whether a call may be repeated until something has changed."""
-        tool = self.tools[call.participant].get(call.name)
+        tool = self.tools[seat].get(call.name)
         return tool is not None and tool.is_polling
 
     @property
     def gated(self) -> dict[str, frozenset[str]]:
         """By participant, the tools whose calls wait for a person."""
-        return {name: frozenset(t.name for t in tools.values() if t.is_gated) for name, tools in self.tools.items()}
+        found: dict[str, frozenset[str]] = {}
+        for key, tools in self.tools.items():
+            name = self.participants[key].name
+            found[name] = found.get(name, frozenset()) | {tool.name for tool in tools.values() if tool.is_gated}
+        return found
+
+    def seat_of(self, author: Author) -> str:
+        """The seat of an item's author."""
+        key = seat_key(author.name, author.id)
+        return key if key in self.participants else author.name
 
     def seat_after(self, name: str) -> int:
         return self._seats[name] + 1
@@ -107,12 +163,12 @@ class Seating:
         return people is not None and (people.include_in_solutions if is_solution else people.include_in_votes)
 
     def voters(self, proposer: str) -> tuple[str, ...]:
-        """Everybody who is asked: all but the proposer, who counts as agreeing."""
-        return tuple(name for name in self.names if name != proposer)
+        """Everybody who is asked: all but the proposer, who counts as agreeing. Whom a manager sends work to is not asked."""
+        return tuple(name for name in self.main_names if name != proposer)
 
-    def validator(self, participant: str, tool: OfferedTool) -> Validator:
+    def validator(self, seat: str, tool: OfferedTool) -> Validator:
         """The validator of an offered tool's arguments, compiled once per run."""
-        key = (participant, tool.name)
+        key = (seat, tool.name)
         found = self._validators.get(key)
         if found is None:
             found = self._validators[key] = compile_schema(json.dumps(tool.parameters))

@@ -13,29 +13,51 @@ from folkmoot.domain.schemas import compile_schema, parse_arguments
 from folkmoot.engine import instructions
 from folkmoot.engine.protocol import Protocol
 from folkmoot.engine.seating import Seating
-from folkmoot.engine.tools_offered import PROPOSE
+from folkmoot.engine.tools_offered import FINISH, PROPOSE
 
 _FREE = '{"type": "string", "minLength": 1}'
-_CALL = '{"type": "object", "additionalProperties": false, "required": ["solution"], "properties": {"solution": %s}}'
+_ARGUMENTS = {PROPOSE: "solution", FINISH: "answer"}
 
 
 def proposed(
     seating: Seating, protocol: Protocol, call: items.ProtocolCall, *, proposer: str
 ) -> tuple[str, str | None]:
-    """The answer that a call proposes, and why it does not stand, as a sentence; null where it does."""
+    """The answer that a call gives, and why it does not stand, as a sentence; null where it does."""
     arguments = parse_arguments(call.arguments_json)
     if isinstance(arguments, str):
-        return "", f"The arguments of {PROPOSE} do not parse: {arguments}"
-    faults = compile_schema(_CALL % (_FREE if seating.solution_validator is None else "true")).faults(arguments)
+        return "", f"The arguments of {call.name} do not parse: {arguments}"
+    argument = _ARGUMENTS[call.name]
+    faults = compile_schema(_call_schema(argument, is_free=seating.solution_validator is None)).faults(arguments)
     if faults:
-        return "", f"The arguments of {PROPOSE} do not fit: {joined(faults)} Call it again with arguments that do."
-    value, faults = _fitting(seating, arguments["solution"])
+        return "", f"The arguments of {call.name} do not fit: {joined(faults)} Call it again with arguments that do."
+    value, faults = _fitting(seating, arguments[argument])
     if faults:
-        return "", f"The solution does not fit its schema: {joined(faults)} Propose one that does."
+        return "", f"The {argument} does not fit its schema: {joined(faults)} Call {call.name} with one that does."
     text = solution_text(seating, value)
     if protocol.is_rejected(seating.answer_key(text), proposer):
         return text, instructions.SAME_ANSWER
     return text, None
+
+
+def in_words(seating: Seating, text: str) -> tuple[str, str | None]:
+    """The answer that stands in plain words, for a manager that gives it so, and why it does not stand; null where it does (B33)."""
+    if seating.solution_validator is None:
+        return text, None
+    value, faults = _fitting(seating, _unfenced(text))
+    return (
+        (solution_text(seating, value), None) if not faults else ("", f"It does not fit its schema: {joined(faults)}")
+    )
+
+
+def _unfenced(text: str) -> str:
+    lines = text.strip().splitlines()
+    is_fenced = len(lines) > 2 and lines[0].startswith("```") and lines[-1].strip() == "```"
+    return "\n".join(lines[1:-1]) if is_fenced else text
+
+
+def _call_schema(argument: str, *, is_free: bool) -> str:
+    value = _FREE if is_free else "true"
+    return f'{{"type": "object", "additionalProperties": false, "required": ["{argument}"], "properties": {{"{argument}": {value}}}}}'
 
 
 def joined(faults: tuple[str, ...]) -> str:

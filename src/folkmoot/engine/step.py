@@ -7,16 +7,18 @@ from uuid import UUID
 
 from folkmoot.domain.calls import AskedCall, Tool
 from folkmoot.domain.contexts import Cover
-from folkmoot.domain.items import Item
+from folkmoot.domain.items import MAIN_THREAD, Item
 from folkmoot.domain.model_calls import OfferedTool, Purpose
 from folkmoot.domain.pending import Pending
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.swarms import Await
+from folkmoot.engine.seats import seat_key, view_key
 
 
 @dataclass(frozen=True, slots=True)
 class AskModel:
-    """Ask a participant's model. `subject`: the ballot or question it is about. `attempt` from 1; `try_number`: of a ballot or answer.
+    """Ask a participant's model. `subject`: the ballot, question or router it is about. `attempt` from 1; `try_number`: of a ballot or
+    answer. `agent`: who has the participant's seat, where a router chose.
 
     `not_before`: Unix seconds by the database's clock (null: now). `turn` and `call` count the participant's from 1.
     `cover`: of a compaction, the part that the summary is to stand for.
@@ -36,6 +38,16 @@ class AskModel:
     subject: UUID | None = None
     try_number: int = 1
     cover: Cover | None = None
+    agent: UUID | None = None
+    thread_id: str = MAIN_THREAD
+
+    @property
+    def seat(self) -> str:
+        return seat_key(self.participant, self.agent)
+
+    @property
+    def view(self) -> str:
+        return view_key(self.participant, self.thread_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +59,7 @@ class RunCall:
     tool: Tool
     turn_id: UUID
     model_call_id: UUID | None
+    thread_id: str = MAIN_THREAD
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,11 @@ from datetime import datetime, timedelta
 
 from folkmoot.domain import items
 from folkmoot.domain.definitions import ResolvedInteraction
-from folkmoot.domain.items import ORCHESTRATOR, Item
+from folkmoot.domain.items import MAIN_THREAD, ORCHESTRATOR, Item
 from folkmoot.domain.model_calls import Purpose
 from folkmoot.domain.pending import PERSON
 from folkmoot.domain.runs import Facts
-from folkmoot.engine import instructions, voting
+from folkmoot.engine import instructions, managed, voting
 from folkmoot.engine.calls import closing_results, open_steps
 from folkmoot.engine.open_parts import Ballot, Question, Turn
 from folkmoot.engine.protocol import Protocol
@@ -75,10 +75,11 @@ def before_calls(
     new = [step for step in steps if step.purpose is not Purpose.COMPACTION and step.key not in facts.under_way]
     if found is None or protocol.had_last_turn or not new:
         return None
-    if facts.now >= found.last_turn and protocol.turn is not None and new[0].purpose is Purpose.TURN:
+    is_asked = any(step.purpose is Purpose.TURN and step.thread_id == MAIN_THREAD for step in new)
+    if facts.now >= found.last_turn and protocol.turn is not None and is_asked:
         return Record((_last_turn(seating, protocol.turn, found.limit - facts.now, new_id),))
     if facts.now >= found.warning and not protocol.is_warned_of_time:
-        can_propose = seating.definition.is_solution_proposal_allowed
+        can_propose = seating.can_propose
         words = instructions.time_left(found.limit - facts.now, can_propose=can_propose)
         turn_id = protocol.turn.turn_id if protocol.turn is not None else None
         return Record((Item(new_id(), ORCHESTRATOR, items.InjectedSystemMessage(words), items.TimeWarning(), turn_id),))
@@ -99,7 +100,10 @@ def cut(seating: Seating, protocol: Protocol, facts: Facts, new_id: NewId) -> Re
     if turn is None or turn.participant == PERSON:
         return None
     if turn.open_calls:
-        if not isinstance(open_steps(seating, turn, facts, new_id)[0], RunCall):
+        steps = open_steps(seating, turn, facts, new_id)
+        if seating.manager is not None:
+            steps = managed.steps_of_calls(seating, protocol, turn, facts, new_id)
+        if not isinstance(steps[0], RunCall | AskModel):
             return None
         return Record(closing_results(protocol, _WHY_CUT, calls=facts.calls, new_id=new_id), cuts=True)
     if turn.kept is not None:
@@ -138,8 +142,8 @@ def _last_turn(seating: Seating, turn: Turn, left: timedelta, new_id: NewId) -> 
     words = instructions.last_turn(
         turn.participant,
         left,
-        can_propose=seating.definition.is_solution_proposal_allowed,
-        is_alone=len(seating.names) == 1,
+        tool=seating.finishing_tool if seating.can_propose else None,
+        is_alone=len(seating.main_names) == 1,
     )
     return Item(
         new_id(), ORCHESTRATOR, items.InjectedSystemMessage(words), items.LastTurn(turn.participant), turn.turn_id

@@ -6,15 +6,17 @@ Protocol tools touch nothing outside; the engine reads their calls itself.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import unquote
 
 from folkmoot.domain.calls import ResultTarget, Tool
 from folkmoot.domain.definitions import ChatMode, Participant, ResolvedInteraction
+from folkmoot.domain.items import DispatchMode
 from folkmoot.domain.model_calls import OfferedTool
 from folkmoot.domain.pending import PERSON
 from folkmoot.domain.schema_documents import REFERENCES, SchemaDocument
-from folkmoot.domain.tool_names import READ_RESULT_TOOL
+from folkmoot.domain.tool_names import MANAGER_TOOLS, PROTOCOL_TOOLS, READ_RESULT_TOOL
 
 PASS = "pass"
 CALL_VOTE = "call_vote"
@@ -23,7 +25,14 @@ PROPOSE = "propose_solution"
 ANSWER_NAME = "answer"
 AGREE = "agree"
 DISAGREE = "disagree"
-PROTOCOL = frozenset({PASS, CALL_VOTE, ASK, PROPOSE, ANSWER_NAME, AGREE, DISAGREE})
+DISPATCH = "dispatch"
+FINISH = "finish"
+CHOOSE = "choose"
+
+
+def protocol_names(definition: ResolvedInteraction) -> frozenset[str]:
+    """The names of the conversation's own tools, which no other tool of it may have."""
+    return frozenset(PROTOCOL_TOOLS if definition.manager is None else (*PROTOCOL_TOOLS, *MANAGER_TOOLS))
 
 
 def _object(properties: dict[str, Any]) -> dict[str, Any]:
@@ -75,7 +84,8 @@ def own_tools(definition: ResolvedInteraction, participant: Participant) -> list
 def usable(definition: ResolvedInteraction, participant: Participant) -> dict[str, Tool]:
     """What a participant may call beyond the protocol in this run; whoever has tools may read on in their results."""
     tools = {tool.name: tool for tool in own_tools(definition, participant)}
-    if participant.tools and READ_RESULT.name not in definition.disabled_tools:
+    has_results = bool(participant.tools) or participant.name == definition.manager
+    if has_results and READ_RESULT.name not in definition.disabled_tools:
         tools[READ_RESULT.name] = READ_RESULT
     return tools
 
@@ -84,6 +94,9 @@ def for_turn(
     definition: ResolvedInteraction, participant: str, *, tools: dict[str, Tool], solution_schema: Any
 ) -> tuple[OfferedTool, ...]:
     """What `participant` may call in a turn of its own."""
+    own = tuple(OfferedTool(tool.name, tool.description, tool.parameters) for tool in tools.values())
+    if definition.manager is not None:
+        return (*_managing(definition, solution_schema), *own) if participant == definition.manager else own
     offered: list[OfferedTool] = []
     others = [p.name for p in definition.participants if p.name != participant]
     if is_person_asked(definition):
@@ -99,9 +112,42 @@ def for_turn(
         )
     if definition.is_solution_proposal_allowed:
         description = "Propose the final answer; all participants vote on it. Ends your turn."
-        offered.append(OfferedTool(PROPOSE, description, _proposal(solution_schema)))
-    offered += [OfferedTool(tool.name, tool.description, tool.parameters) for tool in tools.values()]
-    return tuple(offered)
+        offered.append(OfferedTool(PROPOSE, description, _answering(solution_schema, "solution")))
+    return (*offered, *own)
+
+
+def _managing(definition: ResolvedInteraction, solution_schema: Any) -> tuple[OfferedTool, ...]:
+    """A manager's tools: it sends work to agents, several at once if it likes, asks the person, and gives the answer."""
+    agents = [p.name for p in definition.participants if p.name != definition.manager]
+    properties = {
+        "agent": {"type": "string", "enum": agents},
+        "message": {"type": "string", "minLength": 1},
+        "mode": {
+            "type": "string",
+            "enum": [mode.value for mode in DispatchMode],
+            "description": "OneTime: it sees this message alone. Continue: it goes on from what was said before in the thread.",
+        },
+        "thread": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 100,
+            "description": "With Continue, a name of your own for one of several threads with the same agent.",
+        },
+    }
+    parameters = {**_object(properties), "required": ["agent", "message", "mode"]}
+    words = "Send work to an agent; its last words come back as the result. Several in one reply go side by side."
+    offered = [OfferedTool(DISPATCH, words, parameters)]
+    if is_person_asked(definition):
+        asked = {"participant": {"type": "string", "enum": [PERSON]}, "question": {"type": "string", "minLength": 1}}
+        offered.append(OfferedTool(ASK, "Ask the person a question and get the answer.", _object(asked)))
+    finish = OfferedTool(FINISH, "Give the final answer. Ends the conversation.", _answering(solution_schema, "answer"))
+    return (*offered, finish)
+
+
+def choosing(candidates: Sequence[str]) -> tuple[OfferedTool, ...]:
+    """What a router's model is offered, and must call."""
+    properties = {"candidate": {"type": "string", "enum": list(candidates)}, "reason": {"type": "string"}}
+    return (OfferedTool(CHOOSE, "Choose who takes this turn, and say why in a few words.", _object(properties)),)
 
 
 def is_person_asked(definition: ResolvedInteraction) -> bool:
@@ -110,27 +156,27 @@ def is_person_asked(definition: ResolvedInteraction) -> bool:
     return people is not None and people.chat_mode in (ChatMode.EVERY_ROUND, ChatMode.ON_QUESTION)
 
 
-def _proposal(schema: Any) -> dict[str, Any]:
-    """The arguments of a proposal, for the model to read: the answer's schema moved to where the answer stands in them.
+def _answering(schema: Any, name: str) -> dict[str, Any]:
+    """The arguments of a call that gives an answer as `name`, for the model to read: the answer's schema moved to where it stands.
 
-    What is held against a proposal is the answer's own schema, in `solutions`.
+    What is held against an answer is its own schema, in `solutions`.
     """
     if schema is None:
-        return _object({"solution": {"type": "string", "minLength": 1}})
+        return _object({name: {"type": "string", "minLength": 1}})
     if not isinstance(schema, dict):
-        return _object({"solution": schema})
+        return _object({name: schema})
     moved = json.loads(json.dumps(schema))
     for place in SchemaDocument.of(moved).places.values():
         for keyword in REFERENCES:
             if isinstance(place, dict) and isinstance(place.get(keyword), str):
-                place[keyword] = _moved(place[keyword])
+                place[keyword] = _moved(place[keyword], name)
     definitions = {"$defs": moved["$defs"]} if "$defs" in moved else {}
     inner = {key: value for key, value in moved.items() if key not in ("$schema", "$id", "$defs")}
-    return _object({"solution": inner}) | definitions
+    return _object({name: inner}) | definitions
 
 
-def _moved(reference: str) -> str:
+def _moved(reference: str, name: str) -> str:
     """Definitions go to the root, where readers look for them; the rest of a schema moves down. Anchors are found anywhere."""
     pointer = unquote(reference)
     is_pointer = pointer == "#" or pointer.startswith("#/")
-    return f"#/properties/solution{reference[1:]}" if is_pointer and not pointer.startswith("#/$defs/") else reference
+    return f"#/properties/{name}{reference[1:]}" if is_pointer and not pointer.startswith("#/$defs/") else reference

@@ -88,6 +88,17 @@ class View:
         if text.strip():
             self._enter(SystemText(text), note=PINNED)
 
+    def reinstruct(self, text: str) -> None:
+        """Another agent has the seat: what it was given stands first from now on."""
+        entry = SystemText(text)
+        if self.entries and self.entries[0] == entry:
+            return
+        size = entry_tokens(entry)
+        if self.entries and isinstance(self.entries[0], SystemText):
+            self.entries = [entry, *self.entries[1:]]
+            self.tokens += size - self.sizes[0]
+            self.sizes[0] = size
+
     def open(self, task: Entry) -> None:
         self._enter(task, note=PINNED)
         self._release()
@@ -180,13 +191,13 @@ class View:
     def standing(self) -> tuple[Any, ...]:
         """Where the view stands, to come `back` to. What is cut meanwhile does not come back."""
         return (
-            len(self.entries), list(self.held), self.tokens, self.seen, self.is_settling, len(self._rounds), self._last_reply, self._holds,
+            self.entries[:1], len(self.entries), list(self.held), self.tokens, self.seen, self.is_settling, len(self._rounds), self._last_reply, self._holds,
             list(self._calls), dict(self._results), self._question,
         )  # fmt: skip
 
     def back(self, standing: tuple[Any, ...]) -> None:
         (
-            length, self.held, self.tokens, self.seen, self.is_settling, rounds, self._last_reply, self._holds, self._calls, self._results,
+            first, length, self.held, self.tokens, self.seen, self.is_settling, rounds, self._last_reply, self._holds, self._calls, self._results,
             self._question,
         ) = standing  # fmt: skip
         for grown, upto in (
@@ -197,6 +208,9 @@ class View:
             (self._rounds, rounds),
         ):
             del grown[upto:]
+        if first and self.entries[0] != first[0]:  # another agent has had the seat meanwhile
+            self.entries = [*first, *self.entries[1:]]
+            self.sizes[0] = entry_tokens(first[0])
 
     # cutting
 

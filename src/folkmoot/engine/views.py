@@ -1,4 +1,5 @@
-"""What each participant sees: its own words and calls as its own, everybody else's words under their names.
+"""What each participant sees: its own words and calls as its own, everybody else's words under their names. Dispatched work has a
+view for its thread, which shows what was sent and what its agent did, and nothing else.
 
 Views only grow. Sealed ballots are a matter of view: an open ballot's votes, and what was said beside them, are in nobody's
 until the tally. A call and its result enter together; what fell between them comes after. Other participants' tool calls are
@@ -11,9 +12,10 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import assert_never
+from uuid import UUID
 
 from folkmoot.domain import items
-from folkmoot.domain.items import Author, AuthorKind, Item
+from folkmoot.domain.items import MAIN_THREAD, Author, AuthorKind, Item
 from folkmoot.domain.model_calls import Entry, OtherText, OwnText
 from folkmoot.domain.participant_names import name_key
 from folkmoot.engine.estimates import entry_tokens
@@ -22,32 +24,41 @@ from folkmoot.engine.view import PINNED, Note, Position, Trimmable, View, own_ca
 
 
 class Views:
-    """The views of all participants, fed item by item in the order of their sequence, which counts from 1.
+    """The views of the main conversation's participants and of threads at work, fed item by item in the order of their sequence,
+    which counts from 1. `of`: by participant, or by thread.
 
     `gated`: by participant, the tools whose calls a person approves or refuses: those stay in view as they were.
     """
 
     def __init__(self, names: Iterable[str], *, gated: Mapping[str, frozenset[str]] | None = None) -> None:
         self._position = Position()
-        self.of: dict[str, View] = {name: View(self._position) for name in names}
+        self._main: dict[str, View] = {name: View(self._position) for name in names}
+        self.of: dict[str, View] = dict(self._main)
         self._gated = gated or {}
         self._keys = {name_key(name) for name in self.of}
         self._sealed: list[Item] = []
+        self._prompts: dict[tuple[str, UUID | None], str] = {}
+        self._sent: dict[str, tuple[str, items.Dispatched]] = {}  # by call, whose and what
 
     @contextmanager
     def looking_ahead(self) -> Iterator[None]:
         """Within the block items may be added that are only about to be written; afterwards all is as before. Nothing may be cut in it."""
         sequence, sealed = self._position.sequence, list(self._sealed)
+        of, sent = dict(self.of), dict(self._sent)
         standing = [(view, view.standing()) for view in self.of.values()]
         try:
             yield
         finally:
             self._position.sequence, self._sealed = sequence, sealed
+            self.of, self._sent = of, sent
             for view, before in standing:
                 view.back(before)
 
     def add(self, item: Item) -> None:
         self._position.sequence += 1
+        if item.thread_id != MAIN_THREAD:
+            self._in_thread(item)
+            return
         match item.body:
             case items.OrchestratorMessage(message) | items.InjectedSystemMessage(message):
                 self._orchestrator(message, item.detail)
@@ -60,15 +71,21 @@ class Views:
                 self._all(OtherText(self._person(item.author.name), message))
             case items.ToolCall() as made:
                 self.of[item.author.name].call(item, self._note(item, made))
+                if isinstance(item.detail, items.Dispatched):
+                    self._sent[made.tool_call_id] = (item.author.name, item.detail)
             case items.ToolResult() as result:
-                for view in self.of.values():
+                for view in self._main.values():
                     if view.is_waiting_for(result):
                         view.result(result, is_unknown=isinstance(item.detail, items.UnknownOutcome))
+                self._forget(result.tool_call_id)
             case items.Agree() | items.Disagree():
                 self._sealed.append(item)
             case items.SystemPrompt(prompt):
                 assert isinstance(item.detail, items.Prompted)
-                self.of[item.detail.participant].instruct(prompt)
+                name, agent = item.detail.participant, item.detail.agent
+                self._prompts[name, agent] = prompt
+                if name in self.of and (agent is None or not self.of[name].entries):
+                    self.of[name].instruct(prompt)
             case items.NoAction():
                 name = self._name(item.author)
                 self._say(name, own=own_call(item, PASS, {}, "You passed."), others=OtherText(None, f"{name} passes."))
@@ -83,8 +100,53 @@ class Views:
             case _:
                 assert_never(item.body)
 
+    def _in_thread(self, item: Item) -> None:
+        """What dispatched work adds to its own view; nobody else sees it."""
+        detail, view = item.detail, self.of.get(item.thread_id)
+        if isinstance(detail, items.Floor) and detail.dispatch is not None:
+            self._begin(item.thread_id, detail, detail.dispatch)
+            return
+        if view is None:
+            return
+        match item.body:
+            case items.AgentMessage(message):
+                view.show(OwnText(message, item.model_call_id))
+            case items.ToolCall() as made:
+                view.call(item, self._note(item, made))
+            case items.ToolResult() as result if view.is_waiting_for(result):
+                view.result(result, is_unknown=isinstance(detail, items.UnknownOutcome))
+            case items.Summary() as summary:
+                view.cover(summary)
+            case items.OrchestratorMessage(message) | items.InjectedSystemMessage(message):
+                if isinstance(detail, items.StuckWarning) or (
+                    isinstance(detail, items.EmptyReply) and not detail.ends_turn
+                ):
+                    view.show(OtherText(None, message))
+            case _:
+                pass
+
+    def _begin(self, thread_id: str, floor: items.Floor, call_id: str) -> None:
+        manager, sent = self._sent[call_id]
+        message, view = OtherText(manager, sent.message), self.of.get(thread_id)
+        prompt = self._prompts.get((floor.participant, floor.agent), "")
+        if view is None:
+            view = self.of[thread_id] = View(self._position)
+            view.instruct(prompt)
+            view.open(message)
+        else:
+            view.reinstruct(prompt)
+            view.show(message)
+
+    def _forget(self, call_id: str) -> None:
+        """A thread that nobody goes on with is over with its result."""
+        _, sent = self._sent.pop(call_id, ("", None))
+        if sent is not None and sent.mode is items.DispatchMode.ONE_TIME:
+            self.of.pop(sent.thread_id, None)
+
     def _note(self, item: Item, made: items.ToolCall) -> Note:
-        """What left the process may be trimmed later on; what a person decided on stays."""
+        """What took its time may be trimmed later on; what a person decided on stays."""
+        if isinstance(item.detail, items.Dispatched):
+            return Trimmable(made.tool_call_id)
         if not (isinstance(item.detail, items.Called) and item.detail.leaves):
             return None
         name = made.function_name
@@ -113,7 +175,7 @@ class Views:
 
     def _ask(self, item: Item, body: items.DirectQuestionAsk) -> None:
         name = item.author.name
-        for other, view in self.of.items():
+        for other, view in self._main.items():
             if other == name:
                 view.ask(item)
             else:
@@ -121,7 +183,7 @@ class Views:
 
     def _answer(self, item: Item, answer: str) -> None:
         name = self._name(item.author)
-        for other, view in self.of.items():
+        for other, view in self._main.items():
             if other == name:
                 view.show(own_call(item, ANSWER_NAME, {"text": answer}, "Your answer was given."))
             elif view.has_asked:
@@ -132,16 +194,20 @@ class Views:
     def _orchestrator(self, message: str, detail: items.Detail | None) -> None:
         entry = OtherText(None, message)
         match detail:
-            case items.Floor(participant=name, question=None):
-                if name in self.of:  # a person's floor is told to nobody else
+            case items.Floor(participant=name, question=question, agent=agent):
+                if agent is not None:
+                    self.of[name].reinstruct(self._prompts.get((name, agent), ""))
+                # a person's floor is told to nobody else, nor one for an answer: the question itself is the last word
+                if name in self.of and question is None:
                     self.of[name].show(entry)
             case items.StuckWarning(participant=name) | items.EmptyReply(participant=name, ends_turn=False):
-                self.of[name].show(entry)
+                if name in self.of:  # else it works in a thread that is over by now
+                    self.of[name].show(entry)
             case items.Task():
-                for view in self.of.values():
+                for view in self._main.values():
                     view.open(entry)
             case items.NoAnswer(closed=True):
-                for view in self.of.values():
+                for view in self._main.values():
                     if view.has_asked:
                         view.answered(message, is_error=True)
                     else:
@@ -149,7 +215,7 @@ class Views:
             case items.Tally():
                 self._unseal()
                 self._all(entry)
-            case items.Floor() | items.NoAnswer() | items.NoVote() | items.Abstained():
+            case items.NoAnswer() | items.NoVote() | items.Abstained() | items.Routed() | items.NoChoice():
                 pass  # the asked participant's own last word says it; a ballot's come out with its tally
             case _:
                 self._all(entry)
@@ -171,7 +237,7 @@ class Views:
 
     def _say(self, name: str, *, own: Entry, others: Entry) -> None:
         tokens = entry_tokens(others)
-        for other, view in self.of.items():
+        for other, view in self._main.items():
             if other == name:
                 view.show(own)
             else:
@@ -179,7 +245,7 @@ class Views:
 
     def _all(self, entry: Entry) -> None:
         tokens = entry_tokens(entry)
-        for view in self.of.values():
+        for view in self._main.values():
             view.show(entry, tokens)
 
 

@@ -66,6 +66,7 @@ def ballot_step(seating: Seating, protocol: Protocol, ballot: Ballot, voter: str
         call=protocol.calls.get(voter, 0) + 1,
         subject=ballot.ballot_id,
         try_number=try_number,
+        agent=protocol.agents.get(voter),
     )
 
 
@@ -75,7 +76,7 @@ def tally(seating: Seating, ballot: Ballot) -> items.Tally:
     against = tuple(name for name, agrees in ballot.votes if not agrees)
     definition = seating.definition
     rule = definition.solution_rule if ballot.is_solution else definition.vote_rule
-    entitled = len(seating.names) + seating.do_people_vote(is_solution=ballot.is_solution)
+    entitled = len(seating.main_names) + seating.do_people_vote(is_solution=ballot.is_solution)
     carried = len(in_favour) == entitled if rule is Rule.UNANIMOUS else 2 * len(in_favour) > entitled
     outcome = (Outcome.ACCEPTED if ballot.is_solution else Outcome.CARRIED) if carried else Outcome.REJECTED
     return items.Tally(ballot.ballot_id, in_favour, against, ballot.abstained, outcome)
@@ -106,7 +107,7 @@ def vote_items(
     if vote is not None:
         detail = items.Balloted(step.subject, step.try_number)
         bodies = (items.AgentMessage(text), vote) if text.strip() else (vote,)
-        author = seating.authors[step.participant]
+        author = seating.authors[step.seat]
         return [Item(new_id(), author, body, detail, step.turn_id, model_call_id) for body in bodies]
     if step.try_number < TRIES:
         message = items.OrchestratorMessage(instructions.no_vote(step.participant))

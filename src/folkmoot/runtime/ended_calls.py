@@ -57,4 +57,4 @@ def failed(
 
 
 def _model_of(transcript: Transcript, step: AskModel) -> ModelChoice:
-    return transcript.seating.model_of(step.participant, step.purpose)
+    return transcript.seating.model_of(step)

@@ -12,7 +12,7 @@ from uuid import UUID
 from folkmoot.domain.contexts import UNCORRECTED, ContextMode, Correction, PromptFact
 from folkmoot.domain.items import Item
 from folkmoot.domain.model_calls import Entry, FailureClass, Purpose, Usage
-from folkmoot.engine import compaction, estimates
+from folkmoot.engine import compaction, estimates, routing
 from folkmoot.engine.context import Prompts, prompt_of
 from folkmoot.engine.seating import Seating
 from folkmoot.engine.shortening import shortened_calls
@@ -40,12 +40,13 @@ class PromptSizes:
     def take(self, prompted: Prompted) -> None:
         """What the calls of former claims tell of a participant's prompts."""
         name = prompted.participant
-        if name not in self._views.of:
+        if name not in self._seating.participants:
             return
         self._corrections[name] = Correction(refused_tokens=prompted.refused_tokens, refused_part=prompted.refused_part)
         if prompted.usage is not None and prompted.guessed_tokens is not None:
             self._correct(name, prompted.usage, prompted.guessed_tokens)
-        self._trim(name, prompted.trimmed_upto)
+        if name in self._views.of:  # else it works in threads, which are trimmed anew
+            self._trim(name, name, prompted.trimmed_upto)
 
     def facts(self, *, unread: Sequence[Item] = ()) -> Prompts:
         """Where each participant's next prompt stands. `unread`: items that are not in the views yet, and are guessed roughly."""
@@ -54,26 +55,34 @@ class PromptSizes:
 
     def of(self, step: AskModel, *, unread: Sequence[Item] = ()) -> PromptFact:
         """Where the prompt of a step stands. What a summariser reads is not trimmed any further."""
-        if step.cover is None:
+        if step.cover is None and step.purpose is not Purpose.ROUTE:
             return prompt_of(self._seating, self.facts(unread=unread), step)
-        view = self._views.of[step.participant]
-        shown = compaction.read_by_summariser(self._seating, view, step)
+        view = self._views.of.get(step.view)
+        shown = self.read(step)
         guessed = sum(estimates.entry_tokens(entry) for entry in shown) + estimates.tokens_of(step.instruction or "")
+        if view is None or step.purpose is Purpose.ROUTE:
+            return PromptFact(guessed, guessed)
         ratio = self._corrections.get(step.participant, UNCORRECTED).ratio
         return PromptFact(guessed, round(guessed * ratio), view.covered_upto, view.trimmed_upto)
+
+    def read(self, step: AskModel) -> list[Entry]:
+        """What a summariser or a router is shown of a view."""
+        if step.purpose is Purpose.ROUTE:
+            return routing.read_by_router(self._seating, self._views.of.get(step.view), step)
+        return compaction.read_by_summariser(self._seating, self._views.of[step.view], step)
 
     def note_begun(self, call_id: UUID, guessed_tokens: int) -> None:
         self._guesses[call_id] = guessed_tokens
 
     def note_reply(self, step: AskModel, call_id: UUID, usage: Usage) -> None:
         guessed = self._guesses.pop(call_id, None)
-        if guessed is not None and step.purpose is not Purpose.COMPACTION:
+        if guessed is not None and step.purpose not in (Purpose.COMPACTION, Purpose.ROUTE):
             self._correct(step.participant, usage, guessed)
 
     def note_failure(self, step: AskModel, call_id: UUID, failure: FailureClass) -> int | None:
         """What the prompt of a failed call was guessed to hold; a refusal as too long says that it is more than fits."""
         guessed = self._guesses.pop(call_id, None)
-        if guessed is not None and failure is FailureClass.CONTEXT_TOO_LONG:
+        if guessed is not None and failure is FailureClass.CONTEXT_TOO_LONG and step.purpose is not Purpose.ROUTE:
             known = self._corrections.get(step.participant, UNCORRECTED)
             if step.purpose is Purpose.COMPACTION:
                 known = replace(known, refused_part=min(guessed, known.refused_part or guessed))
@@ -82,15 +91,15 @@ class PromptSizes:
             self._corrections[step.participant] = known
         return guessed
 
-    def entries(self, participant: str, *, trim_upto: int) -> list[Entry]:
-        """The view, once old results up to a sequence are trimmed."""
-        self._trim(participant, trim_upto)
-        return self._views.of[participant].entries
+    def entries(self, step: AskModel, *, trim_upto: int) -> list[Entry]:
+        """The step's view, once old results up to a sequence are trimmed."""
+        self._trim(step.view, step.seat, trim_upto)
+        return self._views.of[step.view].entries
 
-    def _trim(self, participant: str, upto: int) -> None:
-        view = self._views.of[participant]
+    def _trim(self, view_key: str, seat: str, upto: int) -> None:
+        view = self._views.of[view_key]
         if upto > view.trimmed_upto:
-            settings, reads_on = self._seating.definition.context, self._seating.reads_on(participant)
+            settings, reads_on = self._seating.definition.context, self._seating.reads_on(seat)
             view.trim(upto, shortened_calls(view, settings, reads_on=reads_on))
 
     def _correct(self, participant: str, usage: Usage, guessed: int) -> None:

@@ -32,7 +32,7 @@ from folkmoot.domain.operations import OperationTarget
 from folkmoot.domain.pending import Decision
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.runs import CUT_WORDS, Claim, Facts
-from folkmoot.engine import compaction, estimates
+from folkmoot.engine import estimates
 from folkmoot.engine.protocol import Protocol
 from folkmoot.engine.seating import Seating
 from folkmoot.engine.step import AskModel
@@ -74,7 +74,7 @@ class Transcript:
         """Everything up to the claim. Nobody else writes facts while the claim holds."""
         tenant_id, run_id = self._claim.tenant_id, self._claim.run_id
         self.seating = Seating(await runs.resolved(reader, tenant_id, run_id=run_id))
-        self.views = Views(self.seating.names, gated=self.seating.gated)
+        self.views = Views(self.seating.main_names, gated=self.seating.gated)
         self.sizes = PromptSizes(self.seating, self.views)
         if not self._upto:
             return
@@ -150,7 +150,7 @@ class Transcript:
         self._model_calls.pop(step.key, None)
         self.sizes.note_reply(step, call_id, reply.usage)
         if reply.replay is not None:
-            model = self.seating.model_of(step.participant, step.purpose)
+            model = self.seating.model_of(step)
             self._replays[call_id] = Replay(model.provider, model.model_name, reply.replay)
 
     def lose_calls(self) -> list[ModelCallEnded]:
@@ -159,11 +159,7 @@ class Transcript:
         for key, facts in self._model_calls.items():
             for fact in facts:
                 if fact.failure is None:
-                    ended.append(
-                        self._lost(
-                            fact.model_call_id, fact.participant, fact.purpose, fact.estimated_tokens, is_firm=True
-                        )
-                    )
+                    ended.append(self._lost(fact.model_call_id, fact.model, fact.estimated_tokens, is_firm=True))
             self._model_calls[key] = tuple(
                 ModelCallFact(f.model_call_id, key, FailureClass.LOST, _LOST_WORDS) if f.failure is None else f
                 for f in facts
@@ -172,9 +168,8 @@ class Transcript:
 
     def lost_call(self, begun: ModelCallBegun, *, is_firm: bool, words: str = _LOST_WORDS) -> ModelCallEnded:
         """A model call under way whose reply will not be read."""
-        return self._lost(
-            begun.model_call_id, begun.participant, Purpose(begun.purpose), begun.estimated_tokens, is_firm=is_firm, words=words
-        )  # fmt: skip
+        model = (begun.participant, begun.provider, begun.model)
+        return self._lost(begun.model_call_id, model, begun.estimated_tokens, is_firm=is_firm, words=words)
 
     def cut_call(self, begun: ModelCallBegun) -> ModelCallEnded:
         """A model call under way that is cut for the last turn."""
@@ -184,23 +179,26 @@ class Transcript:
         self.note_failure(ModelCallFact(begun.model_call_id, begun.step_key, FailureClass.LOST, CUT_WORDS))
 
     def _lost(
-        self, call_id: UUID, participant: str, purpose: Purpose, estimated_tokens: int | None, *, is_firm: bool,
-        words: str = _LOST_WORDS,
+        self, call_id: UUID, model: tuple[str, str, str], estimated_tokens: int | None, *, is_firm: bool, words: str = _LOST_WORDS
     ) -> ModelCallEnded:  # fmt: skip
+        """`model`: whose it is, its provider and its name."""
         usage = estimates.usage_of_lost(estimated_tokens or 0)
-        cost = self._cost_of(self.seating.model_of(participant, purpose), usage, None)
+        participant, *named = model
+        asked = (m for m in self.seating.models_of(participant) if [m.provider, m.model_name] == named)
+        found = next(asked, None)
+        cost = self._cost_of(found, usage, None) if found is not None else None
         return ModelCallEnded(
             call_id, usage, error_class=FailureClass.LOST.value, error_message=words, cost=cost, is_firm=is_firm
         )
 
     def _fact_of(self, call_id: str, *, has_begun: bool) -> CallFact:
         """A call that began under a former claim is lost, but for an idempotent one, which is simply made again."""
-        turn = self.protocol.turn
         is_idempotent = False
-        for open_call in turn.open_calls if turn else ():
-            if open_call.call.call_id == call_id:
-                tool = self.seating.tools[open_call.call.participant].get(open_call.call.name)
-                is_idempotent = tool is not None and (tool.is_idempotent or tool.is_read_only)
+        for turn in self.protocol.open_turns:
+            for open_call in turn.open_calls:
+                if open_call.call.call_id == call_id:
+                    tool = self.seating.tools[turn.seat].get(open_call.call.name)
+                    is_idempotent = tool is not None and (tool.is_idempotent or tool.is_read_only)
         return CallFact(
             call_id, CallState.BEGUN if has_begun else CallState.ASKED, lost=has_begun and not is_idempotent
         )
@@ -222,7 +220,7 @@ class Transcript:
         return list(asked.values()), ended
 
     def _asked(self, item: Item, body: items.ToolCall) -> CallAsked:
-        tool = self.seating.tools[item.author.name][body.function_name]
+        tool = self.seating.tools[self.seating.seat_of(item.author)][body.function_name]
         version = tool.target.operation_version if isinstance(tool.target, OperationTarget) else 1
         final = final_call(tool, body.arguments_json)
         return CallAsked(UUID(body.tool_call_id), item.model_call_id, body.function_name, version, final.hash)
@@ -243,7 +241,7 @@ class Transcript:
 
     def begun(self, step: AskModel, call_id: UUID, *, unread: Sequence[Item]) -> ModelCallBegun:
         """The row of a model call that begins now. `unread`: items that are written with it."""
-        model = self.seating.model_of(step.participant, step.purpose)
+        model = self.seating.model_of(step)
         prompt = self.sizes.of(step, unread=() if self.sizes.are_cut else unread)
         self.sizes.note_begun(call_id, prompt.guessed)
         return ModelCallBegun(
@@ -253,16 +251,18 @@ class Transcript:
 
     def request(self, step: AskModel, *, trim_upto: int) -> ModelRequest:
         """What a step's model is asked. `trim_upto`: old results up to this sequence are trimmed first."""
-        seat = self.seating.participants[step.participant]
+        seat = self.seating.participants[step.seat]
         sampling = seat.sampling
-        if step.cover is not None:
-            entries = compaction.read_by_summariser(self.seating, self.views.of[step.participant], step)
+        if step.purpose is Purpose.ROUTE:
+            entries, sampling = self.sizes.read(step), Sampling()
+        elif step.cover is not None:
+            entries = self.sizes.read(step)
             own = seat.sampling if seat.compaction_model is None else Sampling()
             sampling = replace(own, max_tokens=step.cover.reply_tokens)
         else:
-            entries = self.sizes.entries(step.participant, trim_upto=trim_upto)
+            entries = self.sizes.entries(step, trim_upto=trim_upto)
         return ModelRequest(
-            self.seating.model_of(step.participant, step.purpose), sampling, step.participant, entries, len(entries), step.instruction,
+            self.seating.model_of(step), sampling, step.participant, entries, len(entries), step.instruction,
             step.offered, step.required, step.purpose, step.turn, step.call, step.attempt, self._replays,
         )  # fmt: skip
 

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from folkmoot.domain.items import Author, HumanMessage, Item, StoredItem
-from folkmoot.domain.model_calls import NEVER_MADE, FailureClass, ModelCallFact, Purpose, Replay, Usage
+from folkmoot.domain.model_calls import NEVER_MADE, FailureClass, ModelCallFact, Replay, Usage
 from folkmoot.domain.pending import Decision, PendingOutcome
 from folkmoot.domain.rights import Right, Role, rights_of
 from folkmoot.store.codecs import USAGE, json_value, read_item, safe, write_body
@@ -63,7 +63,7 @@ async def noted_model_calls(reader: Reader, tenant_id: UUID, *, run_id: UUID) ->
         ModelCallFact(
             row["model_call_id"], row["step_key"], FailureClass(row["error_class"]) if row["error_class"] else None,
             row["error_message"] or "", row["not_before"], row["guessed_tokens"],
-            row["estimated_tokens"], row["participant"], Purpose(row["purpose"]),
+            row["estimated_tokens"], (row["participant"], row["provider"], row["model"]),
         )
         for row in rows if row["ended_at"] is None or row["error_class"]
     )  # fmt: skip

@@ -79,12 +79,15 @@ class DispatchMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Dispatched:
-    """On a manager's toolCall that sends work to an agent: the thread in which it works."""
+    """On a manager's toolCall that sends work to an agent: the thread in which it works. `label`: the manager's name for the thread;
+    `then`: the reply's protocol call, kept for later."""
 
     agent: str
     message: str
     mode: DispatchMode
     thread_id: str
+    label: str = ""
+    then: ProtocolCall | None = None
     type: Literal["dispatched"] = "dispatched"
 
 

@@ -1,0 +1,176 @@
+"""Who takes a turn of a participant with a router: rules first, then the router's model, then the fallback; down a chain of routers.
+
+What a model decides, or could not be brought to decide, is an item of its own, so that it is asked once; all decisions stand on the
+floor that they lead to. Deliberately absent: what a rule or a candidate is (`domain.routers`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from uuid import UUID
+
+from folkmoot.domain import items
+from folkmoot.domain.items import MAIN_THREAD, ORCHESTRATOR, Item
+from folkmoot.domain.model_calls import Entry, ModelReply, OtherText, Purpose, SystemText
+from folkmoot.domain.routers import PinnedCandidate, PinnedRouter, RouterRule
+from folkmoot.domain.runs import Facts
+from folkmoot.domain.schemas import parse_arguments
+from folkmoot.engine import compaction, instructions
+from folkmoot.engine.attempts import failures_of, is_final
+from folkmoot.engine.estimates import entry_tokens
+from folkmoot.engine.open_parts import Choosing
+from folkmoot.engine.protocol import Protocol
+from folkmoot.engine.seating import Seating
+from folkmoot.engine.step import AskModel, Record
+from folkmoot.engine.tools_offered import CHOOSE, choosing
+from folkmoot.engine.view import View
+from folkmoot.kernel.ids import NewId
+
+TRIES = 3  # of a router's model, before the fallback is taken
+_SHOWN_SHARE = 0.5  # of the model's window
+
+
+def give_floor(
+    seating: Seating, protocol: Protocol, facts: Facts, floor: items.Floor, *, words: str, new_id: NewId,
+    thread_id: str = MAIN_THREAD, message: str | None = None,
+) -> Record | AskModel:  # fmt: skip
+    """Opens a turn; where routers have to choose first, asks the next one's model. `message`: the work that the turn is about."""
+    name = floor.participant
+    chain, undecided = _walked(seating, protocol, name, thread_id=thread_id)
+    if undecided is not None:
+        tries = protocol.choosing.get(thread_id, Choosing(name)).no_choices
+        place = str(floor.question or floor.dispatch or f"{name}:{protocol.turns.get(name, 0) + 1}")
+        key = f"route:{place}:{len(chain) + 1}:{tries}"
+        failures = failures_of(facts, key)
+        if tries < TRIES and not (failures and is_final(failures, None)):
+            turn = protocol.turns.get(name, 0) + 1
+            return _question(undecided, name, key, turn=turn, tries=tries, thread_id=thread_id, message=message)
+        why = f"could not be asked ({failures[-1].failure})" if failures else f"chose nobody in {TRIES} tries"
+        fallback = undecided.candidate(undecided.fallback)
+        routing = _routing(undecided, fallback, f"The model {why}.", is_fallback=True, depth=len(chain) + 1)
+        return Record((_decided(undecided, name, routing, None, new_id, thread_id),))
+    agent = chain[-1].chosen_id if chain else None
+    opened = replace(floor, router=chain, agent=agent)
+    return Record((Item(new_id(), ORCHESTRATOR, items.OrchestratorMessage(words), opened, new_id(), None, thread_id),))
+
+
+def _walked(
+    seating: Seating, protocol: Protocol, name: str, *, thread_id: str
+) -> tuple[tuple[items.Routing, ...], PinnedRouter | None]:
+    """The decisions up to an agent, or up to the first router whose model has to be asked: that one."""
+    seat = seating.participants.get(name)
+    router = seat.routers[0] if seat is not None and seat.routers else None
+    decided = {routing.router_id: routing for routing in protocol.choosing.get(thread_id, Choosing(name)).chain}
+    chain: tuple[items.Routing, ...] = ()
+    while router is not None:
+        routing = decided.get(router.router_id) or _by_rule(
+            seating, protocol, router, name, thread_id=thread_id, depth=len(chain) + 1
+        )
+        if routing is None:
+            return chain, router
+        chain = (*chain, routing)
+        router = seating.router(name, routing.chosen_id)
+    return chain, None
+
+
+def _decided(
+    router: PinnedRouter, name: str, routing: items.Routing, model_call_id: UUID | None, new_id: NewId, thread_id: str
+) -> Item:
+    message = items.OrchestratorMessage(instructions.chosen(router.name, routing.chosen_name or ""))
+    return Item(new_id(), ORCHESTRATOR, message, items.Routed(name, routing), None, model_call_id, thread_id)
+
+
+def _routing(
+    router: PinnedRouter, chosen: PinnedCandidate | None, reason: str | None, *, is_fallback: bool, depth: int
+) -> items.Routing:
+    id_, version, name = (
+        (chosen.definition_id, chosen.version, chosen.name) if chosen is not None else (None, None, None)
+    )
+    return items.Routing(router.router_id, router.name, router.version, id_, version, name, reason, is_fallback, depth)
+
+
+def _by_rule(
+    seating: Seating, protocol: Protocol, router: PinnedRouter, name: str, *, thread_id: str, depth: int
+) -> items.Routing | None:
+    """What the first rule that matches decides; where none does and there is no model, the fallback; null: the model has to be asked."""
+    inputs = dict(seating.definition.inputs)
+    labels = {known: label for (agent, label), known in protocol.threads.items() if agent == name}
+    for number, rule in enumerate(router.rules, 1):
+        matches = (
+            rule.participant in (None, name)
+            and (rule.input is None or inputs.get(rule.input) == rule.input_value)
+            and rule.thread in (None, thread_id, labels.get(thread_id))
+            and rule.turn_number in (None, protocol.turns.get(name, 0) + 1)
+            and rule.last_author in (None, protocol.last_author)
+        )
+        if matches:
+            reason = f"Rule {number}{_told(rule)}."
+            return _routing(router, router.candidate(rule.candidate), reason, is_fallback=False, depth=depth)
+    if router.model is not None:
+        return None
+    return _routing(router, router.candidate(router.fallback), "No rule matches.", is_fallback=True, depth=depth)
+
+
+def _told(rule: RouterRule) -> str:
+    parts = {
+        "participant": rule.participant, f"input {rule.input}": rule.input_value if rule.input is not None else None,
+        "thread": rule.thread, "turn": rule.turn_number, "last author": rule.last_author,
+    }  # fmt: skip
+    told = ", ".join(f"{what} {value}" for what, value in parts.items() if value is not None)
+    return f": {told}" if told else ""
+
+
+def _question(
+    router: PinnedRouter, name: str, key: str, *, turn: int, tries: int, thread_id: str, message: str | None
+) -> AskModel:  # fmt: skip
+    return AskModel(
+        key=key,
+        participant=name,
+        purpose=Purpose.ROUTE,
+        turn_id=None,
+        offered=choosing([candidate.name for candidate in router.candidates]),
+        required=True,
+        instruction=instructions.choose(router, name, try_number=tries + 1, message=message),
+        turn=turn,
+        call=tries + 1,
+        subject=router.router_id,
+        try_number=tries + 1,
+        thread_id=thread_id,
+    )
+
+
+def items_of_choice(
+    seating: Seating, protocol: Protocol, step: AskModel, *, reply: ModelReply, raw: str, model_call_id: UUID, new_id: NewId
+) -> list[Item]:  # fmt: skip
+    """What a router's reply adds: its decision; or, where it chose none, several or an unknown one, that it did not (B32)."""
+    router = seating.router(step.participant, step.subject)
+    assert router is not None
+    arguments = [parse_arguments(call.arguments_json) for call in reply.calls if call.name == CHOOSE]
+    named = {str(a.get("candidate")): a.get("reason") for a in arguments if isinstance(a, dict)}
+    chosen = router.candidate(next(iter(named))) if len(named) == 1 and len(arguments) == len(reply.calls) else None
+    if chosen is None:
+        message = items.OrchestratorMessage(instructions.no_choice(router.name))
+        no_choice = items.NoChoice(step.participant, raw)
+        return [Item(new_id(), ORCHESTRATOR, message, no_choice, None, model_call_id, step.thread_id)]
+    before, _ = _walked(seating, protocol, step.participant, thread_id=step.thread_id)
+    reason = named[chosen.name] if isinstance(named[chosen.name], str) else None
+    routing = _routing(router, chosen, reason, is_fallback=False, depth=len(before) + 1)
+    return [_decided(router, step.participant, routing, model_call_id, new_id, step.thread_id)]
+
+
+def read_by_router(seating: Seating, view: View | None, step: AskModel) -> list[Entry]:
+    """What a router's model is shown: what it is for, and the newest of the conversation, as a record of who said what."""
+    router = seating.router(step.participant, step.subject)
+    assert router is not None and router.model is not None
+    system = SystemText(instructions.router_prompt(router, step.participant))
+    room = int(router.model.context_window * _SHOWN_SHARE) - entry_tokens(system)
+    shown: list[Entry] = []
+    for entry in reversed(view.entries if view is not None else ()):
+        if isinstance(entry, SystemText):
+            continue
+        told = compaction.told(entry, step.participant)
+        room -= entry_tokens(told)
+        if room < 0:
+            break
+        shown.append(told)
+    return [system, *reversed(shown or [OtherText(None, instructions.NOTHING_SAID)])]
