@@ -29,3 +29,26 @@ def test_key_that_failed_is_told_with_its_rest(capfd: pytest.CaptureFixture[str]
     Printer().key_failed(failure)
     shown = capfd.readouterr()
     assert "k-1 failed (Authentication) and rested for 600 s: The key was refused." in shown.out + shown.err
+
+
+def test_work_that_is_sent_and_what_its_agent_does_are_told_apart(capfd: pytest.CaptureFixture[str]) -> None:
+    lead, writer = (Author(AuthorKind.AGENT, name, UUID(int=n)) for n, name in ((1, "Lead"), (2, "Writer")))
+    sent = items.Dispatched("Writer", "Write a line.", items.DispatchMode.ONE_TIME, "t-1")
+    printer = Printer()
+    printer.show(StoredItem(4, NOW, Item(UUID(int=4), lead, items.ToolCall("c-1", "dispatch", "{}"), sent)))
+    said = Item(UUID(int=5), writer, items.AgentMessage("A line."), items.TurnEnd(), thread_id="t-1")
+    printer.show(StoredItem(5, NOW, said))
+    printed = capfd.readouterr()
+    lines = (printed.out + printed.err).splitlines()
+    assert lines == ["Lead: sends work to Writer: Write a line.", "    Writer: A line."]
+
+
+def test_who_was_chosen_for_a_turn_and_why_is_told_once(capfd: pytest.CaptureFixture[str]) -> None:
+    routing = items.Routing(
+        UUID(int=1), "desk", 1, UUID(int=2), 1, "coder", "Rule 1: turn 1.", is_fallback=False, depth=1
+    )
+    printer, words = Printer(), items.OrchestratorMessage("desk chose coder.")
+    for detail in (items.Routed("Expert", routing), items.Floor("Expert", 1, (routing,), agent=UUID(int=2))):
+        printer.show(StoredItem(4, NOW, Item(UUID(int=4), items.ORCHESTRATOR, words, detail, UUID(int=9))))
+    printed = capfd.readouterr()
+    assert (printed.out + printed.err).splitlines() == ["-- desk chose coder (Rule 1: turn 1.)"]

@@ -77,9 +77,14 @@ class Printer:
         self._status("the run waits for a person")
 
     def _item(self, item: Item) -> None:
+        if isinstance(item.detail, items.Floor):
+            for routing in item.detail.router:
+                why = f" ({screen.printable(routing.reason)})" if routing.reason else ""
+                words = f"{routing.router_name} chose {routing.chosen_name or 'nobody'}"
+                self.line(screen.paint(f"-- {screen.printable(words)}{why}", screen.DIM))
         text = self._words(item)
         if text is not None:
-            self.line(text)
+            self.line(text if item.thread_id == items.MAIN_THREAD else f"    {text}")
         if isinstance(item.detail, items.Floor) and item.detail.participant != PERSON:
             self._status(f"{item.detail.participant} is thinking")
         elif isinstance(item.body, items.VoteProposal | items.SolutionProposal):
@@ -90,11 +95,14 @@ class Printer:
         if isinstance(body, items.SystemPrompt):
             return screen.paint(screen.printable(body.prompt), screen.DIM) if self._shows_prompts else None
         if isinstance(body, items.OrchestratorMessage | items.InjectedSystemMessage):
-            hidden = isinstance(item.detail, items.Floor | items.NoVote)
+            hidden = isinstance(item.detail, items.Floor | items.NoVote | items.Routed)
             return None if hidden else screen.paint(f"-- {screen.printable(body.message)}", screen.DIM)
         if isinstance(body, items.ToolResult):
             mark = "failed: " if body.is_error else ""
             return screen.paint(f"   => {mark}{_short(body.result)}", screen.DIM)
+        if isinstance(item.detail, items.Dispatched):
+            sent = item.detail
+            return f"{self._name(item)} sends work to {screen.printable(sent.agent)}: {screen.printable(sent.message)}"
         return f"{self._name(item)} {_said(body)}"
 
     def _name(self, item: Item) -> str:

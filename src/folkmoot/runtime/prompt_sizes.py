@@ -37,6 +37,12 @@ class PromptSizes:
         """Whether anything is ever trimmed or summarised in this run."""
         return self._seating.definition.context.mode is not ContextMode.NONE
 
+    @property
+    def look_ahead(self) -> bool:
+        """Whether prompts are measured with what is only about to be written: where they are cut, and where the view of a call may only
+        begin with it, as that of dispatched work does."""
+        return self.are_cut or self._seating.manager is not None
+
     def take(self, prompted: Prompted) -> None:
         """What the calls of former claims tell of a participant's prompts."""
         name = prompted.participant

@@ -229,9 +229,9 @@ class Transcript:
     def ahead_with(self, unread: Sequence[Item]) -> Iterator[Callable[[Item], None]]:
         """Within the block the views hold what is about to be written, so that prompts are measured with it; more may be added.
 
-        Where nothing is ever cut, nobody looks so closely.
+        Where nobody has to look so closely, nothing is done.
         """
-        if not self.sizes.are_cut:
+        if not self.sizes.look_ahead:
             yield lambda _: None
             return
         with self.views.looking_ahead():
@@ -242,7 +242,7 @@ class Transcript:
     def begun(self, step: AskModel, call_id: UUID, *, unread: Sequence[Item]) -> ModelCallBegun:
         """The row of a model call that begins now. `unread`: items that are written with it."""
         model = self.seating.model_of(step)
-        prompt = self.sizes.of(step, unread=() if self.sizes.are_cut else unread)
+        prompt = self.sizes.of(step, unread=() if self.sizes.look_ahead else unread)
         self.sizes.note_begun(call_id, prompt.guessed)
         return ModelCallBegun(
             call_id, step.turn_id, step.key, step.participant, model.provider, model.model_name, step.purpose.value, prompt.guessed,

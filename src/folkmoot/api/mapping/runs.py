@@ -16,7 +16,7 @@ from folkmoot.api.mapping.items import context
 from folkmoot.api.mapping.pending import LISTED_CHARACTERS, deferred_tool_calls, pending_approval
 from folkmoot.api.mapping.usage import counts
 from folkmoot.domain.definitions import ResolvedInteraction
-from folkmoot.domain.items import Floor, StoredItem
+from folkmoot.domain.items import MAIN_THREAD, Floor, StoredItem, ToolResult
 from folkmoot.domain.pending import PendingKind
 from folkmoot.domain.run_status import FINAL, RunStatus
 from folkmoot.domain.runs import Run
@@ -84,17 +84,24 @@ def token_usage(
 
 
 def turns_under_way(items: Iterable[StoredItem], *, is_ended: bool) -> frozenset[UUID]:
-    """The turn that has the floor and, while a direct question is answered in it, the answering one."""
+    """The turn that has the floor; while a direct question is answered in it, the answering one; and those of dispatched work."""
     turns: list[UUID] = []
+    dispatched: dict[str, UUID] = {}
     for stored in items:
         item = stored.item
         if item.turn_id is None:
             continue
-        if isinstance(item.detail, Floor):
+        if isinstance(item.detail, Floor) and item.detail.dispatch is not None:
+            dispatched[item.detail.dispatch] = item.turn_id
+        elif item.thread_id != MAIN_THREAD:
+            continue
+        elif isinstance(item.body, ToolResult):
+            dispatched.pop(item.body.tool_call_id, None)
+        elif isinstance(item.detail, Floor):
             turns = [*turns[:1], item.turn_id] if item.detail.question is not None else [item.turn_id]
         elif turns[1:] and item.turn_id == turns[0]:
             turns = turns[:1]
-    return frozenset() if is_ended else frozenset(turns)
+    return frozenset() if is_ended else frozenset((*turns, *dispatched.values()))
 
 
 def _usage(
