@@ -17,6 +17,7 @@ from folkmoot.domain.definitions import (
     Reference,
     StoredVersion,
 )
+from folkmoot.domain.swarms import SwarmSettings
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import BadDefinition, Conflict, NotFound
 from folkmoot.kernel.ids import NewId
@@ -107,31 +108,34 @@ async def test_interactions_that_participants_may_start_are_settled_too(
     """B66: every id in a body is checked for its owner."""
     await publish_panel(database, caller, new_id)
     panel = await definitions.get(database, caller, kind=DefinitionKind.INTERACTION, reference=AT_PANEL)
-    links = ["panel", "examples/panel@1", {"id": str(panel.definition.definition_id), "version": None}]
-    swarm = {"interactions": links, "participants": ["Ann"]}
-    parent = replace(PANEL, later={"swarm": swarm})
+    await apply.apply(database, caller, [Document(NAMESPACE, "other", PANEL)], new_id=new_id)
+    links = (Reference(definition_id=panel.definition.definition_id), Reference("other", NAMESPACE, version=1))
+    parent = replace(PANEL, swarm=SwarmSettings(links, ("Ann",), max_depth=2))
     published = await definitions.publish(
         database, caller, namespace=NAMESPACE, name="parent", version=parent, new_id=new_id
     )
     assert isinstance(published.stored.body, InteractionVersion)
-    settled = published.stored.body.later["swarm"]
-    assert [link["version"] for link in settled["interactions"]] == [0, 1, 0]
-    assert {link["id"] for link in settled["interactions"]} == {str(panel.definition.definition_id)}
-    assert settled["participants"] == ["Ann"]
-    unknown = replace(PANEL, later={"swarm": {"interactions": ["panel", {"id": str(uuid4()), "version": 0}]}})
+    settled = published.stored.body.swarm
+    assert settled is not None and settled.participants == ("Ann",) and settled.max_depth == 2
+    assert [(link.name, link.version) for link in settled.interactions] == [("panel", None), ("other", 1)]
+    assert settled.interactions[0].definition_id == panel.definition.definition_id
+    unknown = replace(PANEL, swarm=SwarmSettings((*links, Reference(definition_id=uuid4())), ("Ann",)))
     with pytest.raises(BadDefinition) as caught:
         await definitions.publish(database, caller, namespace=NAMESPACE, name="p2", version=unknown, new_id=new_id)
-    assert [fault.pointer for fault in caught.value.faults] == ["/swarm/interactions/1"]
+    assert [fault.pointer for fault in caught.value.faults] == ["/swarm/interactions/2"]
+    twice = replace(PANEL, swarm=SwarmSettings((Reference("panel"), links[0]), ("Ann",)))
+    with pytest.raises(BadDefinition, match="named twice"):
+        await definitions.publish(database, caller, namespace=NAMESPACE, name="p3", version=twice, new_id=new_id)
 
 
 @pytest.mark.parametrize(
     ("link", "words"),
     [
-        (Reference("nobody"), "no agent 'examples/nobody'"),
-        (Reference("optimist", "elsewhere"), "no agent 'elsewhere/optimist'"),
-        (Reference(definition_id=uuid4()), "no agent with the id"),
+        (Reference("nobody"), "no agent or router 'examples/nobody'"),
+        (Reference("optimist", "elsewhere"), "no agent or router 'elsewhere/optimist'"),
+        (Reference(definition_id=uuid4()), "no agent or router with the id"),
         (Reference("optimist", version=9), "no version 9 of agent 'examples/optimist'; its newest is 1"),
-        (Reference("small"), "no agent 'examples/small'"),
+        (Reference("small"), "no agent or router 'examples/small'"),
     ],
 )
 async def test_a_link_that_leads_nowhere_is_refused_with_its_place(

@@ -181,7 +181,7 @@ def test_a_model_and_an_agent_may_share_a_name(tmp_path: Path) -> None:
         ("[1, 2]\n", "", 1, "mapping"),
         ("kind: Agent\nnamespace: a\nname: b\nversion: 3\n", "/version", 4, "mapping"),
         (INTERACTION.replace("  type: RoundRobin\n", ""), "", 4, "type"),
-        (INTERACTION.replace("RoundRobin", "Managed"), "/type", 5, "later part"),
+        (INTERACTION.replace("RoundRobin", "Debate"), "/type", 5, "RoundRobin or Managed"),
         (INTERACTION.replace("true", "no"), "/isSolutionProposalAllowed", 9, "boolean"),
         (AGENT + "  settings: {temperature: hot}\n", "/settings/temperature", 7, "number"),
         (AGENT + "  prompt: !!python/object:os.system x\n", "/prompt", 7, "tag"),

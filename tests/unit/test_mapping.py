@@ -45,7 +45,7 @@ from folkmoot.wire.items import ConversationItem
 from folkmoot.wire.runs import StartRequest
 
 CONTRACT = json.loads((Path(__file__).parents[2] / "docs" / "spec" / "contract.json").read_text())["types"]
-OURS = {"durationHumanTimeout", "maximumRounds", "solutionRule", "voteRule", "budget"}
+OURS = {"durationHumanTimeout", "maximumRounds", "solutionRule", "voteRule", "budget", "type"}
 MOMENT = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
 
@@ -76,14 +76,16 @@ CONTEXT = {
     "maxToolCallLoops": 4, "responseMaxTokens": 300, "compactMaxTokens": 400,
 }  # fmt: skip
 FULL: dict[str, Any] = {
+    "type": "RoundRobin",
     "agents": [
         {
             "name": "Ann", "agent": {"id": str(uid(20)), "version": 3}, "externalOperationsMcp": [BINDING],
             "externalOperationsOpenApi": [OPEN_API], "loomId": str(uid(21)), "webAccess": {"search": True, "fetch": False},
+            "kind": "Router", "description": "Knows all.",
         },
         {
             "name": None, "agent": {"id": str(uid(22)), "version": 0}, "externalOperationsMcp": [],
-            "externalOperationsOpenApi": [], "loomId": None, "webAccess": None,
+            "externalOperationsOpenApi": [], "loomId": None, "webAccess": None, "kind": "Agent", "description": None,
         },
     ],
     "isNoActionAllowed": True, "isVotingAllowed": True, "isDirectQuestioningAllowed": True, "isSolutionProposalAllowed": True,
