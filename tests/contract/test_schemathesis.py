@@ -199,6 +199,7 @@ async def seeds(server: Served, folder: Path) -> dict[str, list[Any]]:
     others["credential_stack"] = {
         "entries": [{"name": "here", "provider": "openai-compatible", "baseUrl": "http://127.0.0.1:1/v1"}]
     }
+    await put(client, f"{base}/agents/by-name/sceptic", {"model": "small"})  # whom the example of a router names
     others["router"] = {"candidates": [{"agent": "optimist"}], "fallback": "optimist"}
     for noun, path in (*PATHS.items(), ("credential_stack", "credential-stacks"), ("router", "routers")):
         await put(client, f"{base}/{path}/by-name/{NOUNS[noun]}", others[noun])
