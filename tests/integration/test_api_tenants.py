@@ -39,6 +39,7 @@ _ANSWERS = ("/votes/{ballot_id}", "/questions/{question_id}", "/approvals/{appro
 # What a path names of the owner's (# for its id, else its name), and what may follow it.
 BY_ID = {
     "/agents/by-id/{definition_id}": ("#agent", _VERSIONED),
+    "/routers/by-id/{definition_id}": ("#router", _VERSIONED),
     "/ai-models/by-id/{definition_id}": ("#model", _VERSIONED),
     "/interactions/by-id/{definition_id}": ("#panel", (*_VERSIONED, "/tools")),
     "/connectors/mcp/by-id/{definition_id}": ("#files", _CONNECTOR),
@@ -58,6 +59,7 @@ BY_ID = {
 }
 BY_NAME = {
     "/namespaces/{namespace_name}/agents": ("", ("",)),
+    "/namespaces/{namespace_name}/routers": ("", ("",)),
     "/namespaces/{namespace_name}/ai-models": ("", ("",)),
     "/namespaces/{namespace_name}/interactions": ("", ("",)),
     "/namespaces/{namespace_name}/connectors/mcp": ("", ("",)),
@@ -65,6 +67,7 @@ BY_NAME = {
     "/namespaces/{namespace_name}/credential-stacks": ("", ("", "/default")),
     "/namespaces/{namespace_name}/secrets": ("", ("",)),
     "/namespaces/{namespace_name}/agents/by-name/{name}": ("optimist", _VERSIONED),
+    "/namespaces/{namespace_name}/routers/by-name/{name}": ("chooser", _VERSIONED),
     "/namespaces/{namespace_name}/ai-models/by-name/{name}": ("small", _VERSIONED),
     "/namespaces/{namespace_name}/interactions/by-name/{name}": ("panel", ("/start", "/tools", *_VERSIONED)),
     "/namespaces/{namespace_name}/connectors/mcp/by-name/{name}": ("files", _CONNECTOR),
@@ -88,6 +91,7 @@ BODIES = {
     "/default": {"credentialStack": None},
 }
 KEY = {"provider": "openai", "credential": f"{NAMESPACE}/token"}
+ROUTER = {"candidates": [{"agent": "optimist"}], "fallback": "optimist"}
 STACK = {"entries": [{"name": "ours", **KEY}]}
 DOCUMENT = {
     "openapi": "3.1.0",
@@ -191,7 +195,7 @@ class TestOtherTenants:
                 continue
             # a run that waits for one answer may not take the next: it was found all the same
             assert answer.status_code in (200, 201, 204, 409), (method, path, answer.text)
-        assert len(gone) == 7, gone
+        assert len(gone) == 8, gone
 
     async def test_lists_hold_what_is_ones_own(self, server: Served, tmp_path: Path) -> None:
         await self.ids(server)
@@ -248,6 +252,7 @@ class TestOtherTenants:
             "#user": (await client.post("/users", json={"name": "Ann", "role": "viewer"})).json()["id"],
             "#secret": (await put(client, f"{base}/secrets/by-name/token", {"value": "a value"}))["id"],
             "#stack": (await put(client, f"{base}/credential-stacks/by-name/stack", STACK))["id"],
+            "#router": (await put(client, f"{base}/routers/by-name/chooser", ROUTER))["id"],
             "#modelKey": (await client.post("/model-keys", json={"name": "ours", **KEY})).json()["id"],
             "#webhook": (await client.post("/webhooks", json=webhook)).json()["id"],
             **{name: str(await ask(database, run, kind)) for name, kind in SECOND.items()},

@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 from uuid import uuid4
 
 import pytest
+from crews import until
 from definitions_at_hand import AGENT, MODEL, NAMESPACE, PANEL, documents, other_tenant, publish_panel
+from waiting_at_hand import waits_for_a_lock
 
 from folkmoot.domain.definitions import (
     AgentBinding,
     AgentVersion,
     DefinitionKind,
+    InteractionType,
     InteractionVersion,
     Reference,
     StoredVersion,
 )
+from folkmoot.domain.swarms import SwarmSettings
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import BadDefinition, Conflict, NotFound
 from folkmoot.kernel.ids import NewId
 from folkmoot.services import apply, definitions
 from folkmoot.services.apply import Document
 from folkmoot.services.differences import Difference
-from folkmoot.store.database import Database
+from folkmoot.store import definitions as rows
+from folkmoot.store.database import Database, migrations
 from folkmoot.store.definitions import Outcome
 
 AT_PANEL = Reference("panel", NAMESPACE)
@@ -107,31 +115,94 @@ async def test_interactions_that_participants_may_start_are_settled_too(
     """B66: every id in a body is checked for its owner."""
     await publish_panel(database, caller, new_id)
     panel = await definitions.get(database, caller, kind=DefinitionKind.INTERACTION, reference=AT_PANEL)
-    links = ["panel", "examples/panel@1", {"id": str(panel.definition.definition_id), "version": None}]
-    swarm = {"interactions": links, "participants": ["Ann"]}
-    parent = replace(PANEL, later={"swarm": swarm})
+    await apply.apply(database, caller, [Document(NAMESPACE, "other", PANEL)], new_id=new_id)
+    links = (Reference(definition_id=panel.definition.definition_id), Reference("other", NAMESPACE, version=1))
+    parent = replace(PANEL, swarm=SwarmSettings(links, ("Ann",), max_depth=2))
     published = await definitions.publish(
         database, caller, namespace=NAMESPACE, name="parent", version=parent, new_id=new_id
     )
     assert isinstance(published.stored.body, InteractionVersion)
-    settled = published.stored.body.later["swarm"]
-    assert [link["version"] for link in settled["interactions"]] == [0, 1, 0]
-    assert {link["id"] for link in settled["interactions"]} == {str(panel.definition.definition_id)}
-    assert settled["participants"] == ["Ann"]
-    unknown = replace(PANEL, later={"swarm": {"interactions": ["panel", {"id": str(uuid4()), "version": 0}]}})
+    settled = published.stored.body.swarm
+    assert settled is not None and settled.participants == ("Ann",) and settled.max_depth == 2
+    assert [(link.name, link.version) for link in settled.interactions] == [("panel", None), ("other", 1)]
+    assert settled.interactions[0].definition_id == panel.definition.definition_id
+    unknown = replace(PANEL, swarm=SwarmSettings((*links, Reference(definition_id=uuid4())), ("Ann",)))
     with pytest.raises(BadDefinition) as caught:
         await definitions.publish(database, caller, namespace=NAMESPACE, name="p2", version=unknown, new_id=new_id)
-    assert [fault.pointer for fault in caught.value.faults] == ["/swarm/interactions/1"]
+    assert [fault.pointer for fault in caught.value.faults] == ["/swarm/interactions/2"]
+    twice = replace(PANEL, swarm=SwarmSettings((Reference("panel"), links[0]), ("Ann",)))
+    with pytest.raises(BadDefinition, match="named twice"):
+        await definitions.publish(database, caller, namespace=NAMESPACE, name="p3", version=twice, new_id=new_id)
+
+
+async def test_a_swarm_that_was_kept_for_later_finds_its_place(
+    database: Database, caller: Caller, new_id: NewId
+) -> None:
+    """What a version stored before there were swarms is what it would store now."""
+    await publish_panel(database, caller, new_id)
+    panel = await definitions.get(database, caller, kind=DefinitionKind.INTERACTION, reference=AT_PANEL)
+    id_ = panel.definition.definition_id
+    links = [{"id": str(id_), "version": 3}, {"id": str(id_), "version": 0}]
+    kept = {"interactions": links, "participants": ["Ann"], "maxDepth": 2, "maxConcurrent": None, "maxTotal": None}
+    (text,) = [text for name, text in migrations() if "teams" in name]
+    async with database.writer() as writer:
+        await writer.connection.execute(
+            "update definition_version set body = body - 'swarm' - 'type' || jsonb_build_object('later', $2::jsonb) where definition_id = $1",
+            id_, json.dumps({"swarm": kept, "loom": {"enabled": False}}),
+        )  # fmt: skip
+        await writer.connection.execute(text[text.index("update definition_version") :])
+    found = (await definitions.get(database, caller, kind=DefinitionKind.INTERACTION, reference=AT_PANEL)).body
+    assert isinstance(found, InteractionVersion)
+    moved = tuple(Reference(definition_id=id_, version=number) for number in (3, None))
+    assert found.swarm == SwarmSettings(moved, ("Ann",), max_depth=2) and found.later == {"loom": {"enabled": False}}
+
+
+MANAGED = replace(PANEL, type=InteractionType.MANAGED, manager=AgentBinding(Reference("optimist"), "Boss"))
+
+
+async def made_at_once(database: Database, caller: Caller, new_id: NewId) -> list[InteractionType]:
+    """Two people make one interaction, each of another type, the second while the first is not done; the types that were saved."""
+    await apply.apply(database, caller, documents()[1:], new_id=new_id)
+    place = {"namespace": NAMESPACE, "name": "team", "new_id": new_id}
+    async with database.writer() as writer:
+        await definitions.publish_in(writer, caller, **place, version=PANEL)
+        second = asyncio.create_task(definitions.publish(database, caller, **place, version=MANAGED))
+        await until(lambda: waits_for_a_lock(database))
+    with suppress(BadDefinition):
+        await second
+    at = Reference("team", NAMESPACE)
+    found = await definitions.versions(
+        database, caller, kind=DefinitionKind.INTERACTION, reference=at, before=None, limit=9
+    )
+    return [each.body.type for each in found if isinstance(each.body, InteractionVersion)]
+
+
+async def test_two_types_made_at_once_become_one(database: Database, caller: Caller, new_id: NewId) -> None:
+    """An interaction keeps the type of its first version."""
+    assert await made_at_once(database, caller, new_id) == ["RoundRobin"]
+
+
+async def test_without_the_look_under_the_lock_it_would_have_both_types(
+    database: Database, caller: Caller, new_id: NewId, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The negative control."""
+    lock = rows._sql.lock_definition
+
+    async def blindly(*positional: Any, **named: Any) -> Any:
+        return {**await lock(*positional, **named), "is_other_type": False}
+
+    monkeypatch.setattr(rows._sql, "lock_definition", blindly)
+    assert await made_at_once(database, caller, new_id) == ["Managed", "RoundRobin"]
 
 
 @pytest.mark.parametrize(
     ("link", "words"),
     [
-        (Reference("nobody"), "no agent 'examples/nobody'"),
-        (Reference("optimist", "elsewhere"), "no agent 'elsewhere/optimist'"),
-        (Reference(definition_id=uuid4()), "no agent with the id"),
+        (Reference("nobody"), "no agent or router 'examples/nobody'"),
+        (Reference("optimist", "elsewhere"), "no agent or router 'elsewhere/optimist'"),
+        (Reference(definition_id=uuid4()), "no agent or router with the id"),
         (Reference("optimist", version=9), "no version 9 of agent 'examples/optimist'; its newest is 1"),
-        (Reference("small"), "no agent 'examples/small'"),
+        (Reference("small"), "no agent or router 'examples/small'"),
     ],
 )
 async def test_a_link_that_leads_nowhere_is_refused_with_its_place(

@@ -22,8 +22,18 @@ from folkmoot.api.yaml_values import read_documents
 from folkmoot.api.yaml_writing import written
 from folkmoot.domain.budgets import Budget
 from folkmoot.domain.connectors import ConnectorHeader, OpenApiConnectorVersion
-from folkmoot.domain.definitions import AgentBinding, ChatMode, DefinitionKind, HumanSettings, Reference
+from folkmoot.domain.definitions import (
+    AgentBinding,
+    ChatMode,
+    DefinitionKind,
+    HumanSettings,
+    InteractionType,
+    InteractionVersion,
+    Reference,
+)
 from folkmoot.domain.operations import ApprovalMode, Place
+from folkmoot.domain.routers import RouterCandidate, RouterRule, RouterVersion
+from folkmoot.domain.swarms import SwarmSettings
 from folkmoot.domain.tenancy import Caller
 from folkmoot.domain.tool_bindings import AuthenticationHeader, BindingInput, NamedValue, OperationBinding, SecretInput
 from folkmoot.kernel.errors import BadDefinition, Conflict, NotFound
@@ -73,14 +83,38 @@ async def keeper(database: Database, caller: Caller, new_id: NewId, bench: Bench
         context_settings={"mode": "None", "toolResultTrimmingMode": "Never", "maxToolCallLoops": 4, "compactionType": "DedicatedModel"},
         compaction_model=Reference("small"),
         budget=Budget(tokens=9_000, money=Decimal("0.25")),
-        later={"swarm": {"interactions": [], "participants": ["Ann"], "maxDepth": 2, "maxConcurrent": None, "maxTotal": None}},
+        swarm=SwarmSettings((Reference("team"),), ("Ann",), max_depth=2),
     )  # fmt: skip
     model = replace(
         MODEL,
         prices={"input": 0.5},
         capabilities={"tools": False, "structuredOutput": True, "images": False, "reasoning": False},
     )
-    documents = [Document(SPACE, "panel", panel), Document(SPACE, "optimist", AGENT), Document(SPACE, "small", model)]
+    chooser = RouterVersion(
+        candidates=(
+            RouterCandidate(agent=Reference("optimist", version=1), name="kind", description="For hope."),
+            RouterCandidate(router=Reference("later")),  # which is later by name, and made before it all the same
+        ),
+        fallback="later", rules=(RouterRule("kind", turn_number=1), RouterRule("later", input="question", input_value="7")),
+        model=Reference("small"), prompt="Of %%question%%: choose.", description="Chooses.",
+    )  # fmt: skip
+    later = RouterVersion(candidates=(RouterCandidate(agent=Reference("optimist")),), fallback="optimist")
+    team = InteractionVersion(
+        type=InteractionType.MANAGED,
+        manager=AgentBinding(Reference("optimist"), "Boss"),
+        agents=(
+            AgentBinding(Reference("chooser"), description="Knows whom to ask."),
+            AgentBinding(Reference("optimist"), "Ben"),
+        ),
+        maximum_concurrent_dispatches=2,
+        context_settings={"mode": "None", "toolResultTrimmingMode": "Never"},
+        prompt="Decide: %%question%%",
+        inputs_prompt=PANEL.inputs_prompt,
+    )
+    documents = [
+        Document(SPACE, "panel", panel), Document(SPACE, "team", team), Document(SPACE, "optimist", AGENT),
+        Document(SPACE, "small", model), Document(SPACE, "chooser", chooser), Document(SPACE, "later", later),
+    ]  # fmt: skip
     await apply.apply(database, caller, documents, new_id=new_id)
     return made
 
@@ -94,7 +128,14 @@ def written_to(folder: Path, files: dict[str, bytes]) -> Path:
 async def test_what_was_exported_applies_again_without_a_change(keeper: Keeper, tmp_path: Path) -> None:
     exported = await exporting.export(keeper.database, keeper.caller, namespace=SPACE)
     kinds = [stored.definition.kind.value for stored in exported.definitions]
-    assert kinds == ["AiModel", "McpConnector", "OpenApiConnector", "Agent", "Interaction"]
+    assert list(dict.fromkeys(kinds)) == [
+        "AiModel",
+        "McpConnector",
+        "OpenApiConnector",
+        "Agent",
+        "Router",
+        "Interaction",
+    ]
     files = as_files(exported)
     assert sorted(files)[:4] == ["agents.yaml", "ai-models.yaml", "connectors.yaml", "interactions.yaml"]
     assert b"s3cr3t" not in b"".join(files.values()) and b"examples/token" in files["connectors.yaml"]
@@ -108,7 +149,7 @@ async def test_what_was_exported_applies_again_without_a_change(keeper: Keeper, 
         changes = await apply.diff(
             keeper.database, keeper.caller, documents, new_id=keeper.new_id, found=found, prunes=True
         )
-        assert [(change.outcome, change.differences) for change in changes] == [("unchanged", ())] * 5
+        assert [(change.outcome, change.differences) for change in changes] == [("unchanged", ())] * 8
 
 
 async def test_a_set_with_connectors_is_made_where_nothing_is(keeper: Keeper, tmp_path: Path) -> None:
@@ -136,7 +177,7 @@ async def test_pruning_deletes_what_the_named_namespaces_hold_beside_the_set_and
     arguments = (keeper.database, keeper.caller, kept)
     promised = await apply.diff(*arguments, new_id=keeper.new_id, prunes=True)
     assert [(change.kind, change.name) for change in promised if change.outcome == "deleted"] == [
-        ("Interaction", "panel"), ("OpenApiConnector", "shop"), ("McpConnector", "bench"),
+        ("Interaction", "panel"), ("Interaction", "team"), ("Router", "chooser"), ("Router", "later"), ("OpenApiConnector", "shop"), ("McpConnector", "bench"),
     ]  # fmt: skip
     panel = Reference("panel", SPACE)
     await definitions.get(keeper.database, keeper.caller, kind=DefinitionKind.INTERACTION, reference=panel)

@@ -158,7 +158,7 @@ async def test_a_whole_model_takes_the_right_to_publish(desk: Desk) -> None:
     await desk.start(ModelOverride("Ann", ModelPurpose.AGENT, await desk.model_id("other")))
 
 
-@pytest.mark.parametrize("purpose", [ModelPurpose.ROUTER, ModelPurpose.WEAVER, ModelPurpose.VET])
+@pytest.mark.parametrize("purpose", [ModelPurpose.WEAVER, ModelPurpose.VET])
 async def test_a_purpose_of_a_later_part_is_refused_by_name(desk: Desk, purpose: ModelPurpose) -> None:
     with pytest.raises(NotYetBuilt) as caught:
         await desk.start(ModelOverride("Ann", purpose, custom_model=CUSTOM))

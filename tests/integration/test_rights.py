@@ -35,7 +35,7 @@ from folkmoot.store.database import Database, Writer, migrations, upgrade
 
 PUBLIC = {"/healthz", "/readyz", "/docs", "/openapi.json"}
 _RUN = f"{RUNS}/by-id/{{run_id}}"
-_KINDS = "agents|ai-models|interactions|connectors|credential-stacks(?!/default)"
+_KINDS = "agents|routers|ai-models|interactions|connectors|credential-stacks(?!/default)"
 # What each route asks for, said a second time: a right changed by mistake fails here, and so does a new route until it is listed.
 ASKED: dict[Right, tuple[str, ...]] = {
     Right.READ: (
@@ -46,7 +46,7 @@ ASKED: dict[Right, tuple[str, ...]] = {
         r"GET /(usage|budget)",
     ),
     Right.PUBLISH: (
-        r"(POST|PUT|DELETE) (/namespaces/{namespace_name})?/(agents|ai-models|interactions(?!/processes))(/.*)?(?<!/start)",
+        r"(POST|PUT|DELETE) (/namespaces/{namespace_name})?/(agents|routers|ai-models|interactions(?!/processes))(/.*)?(?<!/start)",
     ),
     Right.MANAGE_CONNECTORS: (r"(POST|PUT|DELETE) (/namespaces/{namespace_name})?/connectors/.*",),
     Right.START: (r"PUT /.*/start",),

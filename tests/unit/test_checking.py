@@ -407,7 +407,6 @@ class TestLaterFields:
             },
             later={
                 "loom": None,
-                "swarm": {"interactions": [], "participants": [], "maxDepth": None},
                 "credentialStack": "",
             },
         )
@@ -430,7 +429,6 @@ class TestLaterFields:
         ("changes", "pointer", "part"),
         [
             ({"later": {"loom": {"enabled": True}}}, "/loom", "memory"),
-            ({"later": {"swarm": {"interactions": [{"id": "x"}]}}}, "/swarm", "sub-runs"),
             ({"later": {"somethingNew": 1}}, "/somethingNew", "later part"),
             (
                 {"agents": (AgentBinding(Reference("a"), later={"webAccess": {"search": True}}),)},

@@ -11,8 +11,17 @@ import pytest
 
 from folkmoot.api.definition_files import MAX_FILE_BYTES, Document, check, read_files
 from folkmoot.domain.connectors import McpConnectorVersion, OpenApiConnectorVersion
-from folkmoot.domain.definitions import AiModelVersion, DefinitionKind, InteractionVersion, Reference
+from folkmoot.domain.definitions import (
+    AgentBinding,
+    AiModelVersion,
+    DefinitionKind,
+    InteractionType,
+    InteractionVersion,
+    Reference,
+)
 from folkmoot.domain.operations import Stdio
+from folkmoot.domain.routers import RouterCandidate, RouterRule, RouterVersion
+from folkmoot.domain.swarms import SwarmSettings
 from folkmoot.kernel.errors import BadDefinition, BadInput, Fault
 
 MODEL = """\
@@ -39,6 +48,40 @@ version:
     - {name: Ann, agent: optimist}
   prompt: Decide.
   isSolutionProposalAllowed: true
+"""
+ROUTER = """\
+kind: Router
+namespace: examples
+name: chooser
+version:
+  candidates:
+    - {agent: optimist, description: For hope.}
+    - {router: inner, name: others}
+  rules:
+    - {candidate: others, turnNumber: 2}
+  fallback: optimist
+"""
+INNER = """\
+kind: Router
+namespace: examples
+name: inner
+version:
+  candidates:
+    - agent: optimist
+  fallback: optimist
+"""
+TEAM = """\
+kind: Interaction
+namespace: examples
+name: team
+version:
+  type: Managed
+  manager: {name: Boss, agent: optimist}
+  agents:
+    - {agent: chooser, description: Knows whom to ask.}
+  prompt: Decide.
+  maximumConcurrentDispatches: 2
+  swarm: {interactions: [panel], participants: [Boss], maxDepth: 1}
 """
 PANEL = Path(__file__).parents[2] / "docs" / "spec" / "examples" / "panel.yaml"
 
@@ -181,7 +224,7 @@ def test_a_model_and_an_agent_may_share_a_name(tmp_path: Path) -> None:
         ("[1, 2]\n", "", 1, "mapping"),
         ("kind: Agent\nnamespace: a\nname: b\nversion: 3\n", "/version", 4, "mapping"),
         (INTERACTION.replace("  type: RoundRobin\n", ""), "", 4, "type"),
-        (INTERACTION.replace("RoundRobin", "Managed"), "/type", 5, "later part"),
+        (INTERACTION.replace("RoundRobin", "Debate"), "/type", 5, "RoundRobin or Managed"),
         (INTERACTION.replace("true", "no"), "/isSolutionProposalAllowed", 9, "boolean"),
         (AGENT + "  settings: {temperature: hot}\n", "/settings/temperature", 7, "number"),
         (AGENT + "  prompt: !!python/object:os.system x\n", "/prompt", 7, "tag"),
@@ -299,6 +342,38 @@ def test_the_model_that_compacts_is_a_link_like_any_other(tmp_path: Path) -> Non
         ("/model", 6),
         ("/contextSettings/compactionModel", 17),
     ]
+
+
+def test_a_team_with_a_router_and_a_swarm_is_read_and_checked_offline(tmp_path: Path) -> None:
+    documents = read_files([written(tmp_path, "---\n".join((MODEL, AGENT, ROUTER, INNER, INTERACTION, TEAM)))])
+    check(documents)
+    team, router = interaction(documents), documents[2].version
+    assert team.manager == AgentBinding(Reference("optimist"), "Boss") and team.type is InteractionType.MANAGED
+    assert team.agents == (AgentBinding(Reference("chooser"), description="Knows whom to ask."),)
+    assert team.swarm == SwarmSettings((Reference("panel"),), ("Boss",), max_depth=1)
+    assert isinstance(router, RouterVersion)
+    assert router.candidates == (
+        RouterCandidate(agent=Reference("optimist"), description="For hope."),
+        RouterCandidate(router=Reference("inner"), name="others"),
+    )
+    assert router.rules == (RouterRule("others", turn_number=2),)
+
+
+def test_check_finds_what_a_teams_links_lack_in_the_set(tmp_path: Path) -> None:
+    team = TEAM.replace("agent: chooser", "agent: nobody").replace("[panel]", "[gone]")
+    found = checked(read_files([written(tmp_path, "---\n".join((MODEL, AGENT, ROUTER, team)))]))
+    assert [(fault.pointer, fault.line) for fault in found] == [
+        ("/candidates/1/router", 19), ("/agents/0/agent", 31), ("/swarm/interactions/0", 34),
+    ]  # fmt: skip
+    assert "no agent or router 'examples/nobody'" in found[1].message
+
+
+def test_check_finds_routers_that_choose_each_other(tmp_path: Path) -> None:
+    """conversation.md, Routers: a circle is an error when saved."""
+    closing = INNER.replace("agent: optimist", "router: chooser").replace("fallback: optimist", "fallback: chooser")
+    found = checked(read_files([written(tmp_path, "---\n".join((MODEL, AGENT, ROUTER, closing)))]))
+    assert [fault.pointer for fault in found] == ["/candidates", "/candidates"]
+    assert "examples/chooser -> examples/inner -> examples/chooser" in found[0].message
 
 
 def test_check_leaves_ids_to_the_server(tmp_path: Path) -> None:

@@ -120,7 +120,15 @@ def test_every_route_is_documented_and_no_other() -> None:
     paths = document()["paths"]
     offered = {f"{method.upper()} {path}" for path, operations in paths.items() for method in operations}
     rows = re.findall(r"^\| `((?:GET|POST|PUT|DELETE|PATCH) [^`]+)` \|", text_of("docs/http-api.md"), re.MULTILINE)
-    kinds = ("agents", "ai-models", "interactions", "connectors/mcp", "connectors/open-api", "credential-stacks")
+    kinds = (
+        "agents",
+        "routers",
+        "ai-models",
+        "interactions",
+        "connectors/mcp",
+        "connectors/open-api",
+        "credential-stacks",
+    )
     told = {row.replace("KIND", kind) for row in rows for kind in (kinds if "KIND" in row else ("",))}
     assert sorted(told) == sorted(offered)
 

@@ -13,7 +13,7 @@ from uuid import UUID
 import pytest
 from pydantic import TypeAdapter
 
-from folkmoot.api.mapping import agents, ai_models, cursors, interactions, items, keys, overrides, runs
+from folkmoot.api.mapping import agents, ai_models, cursors, interactions, items, keys, overrides, runs, teams
 from folkmoot.api.mapping.references import version_at
 from folkmoot.api.mapping.starts import start_fields
 from folkmoot.domain import items as domain
@@ -45,7 +45,7 @@ from folkmoot.wire.items import ConversationItem
 from folkmoot.wire.runs import StartRequest
 
 CONTRACT = json.loads((Path(__file__).parents[2] / "docs" / "spec" / "contract.json").read_text())["types"]
-OURS = {"durationHumanTimeout", "maximumRounds", "solutionRule", "voteRule", "budget"}
+OURS = {"durationHumanTimeout", "maximumRounds", "solutionRule", "voteRule", "budget", "type"}
 MOMENT = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
 
@@ -76,14 +76,16 @@ CONTEXT = {
     "maxToolCallLoops": 4, "responseMaxTokens": 300, "compactMaxTokens": 400,
 }  # fmt: skip
 FULL: dict[str, Any] = {
+    "type": "RoundRobin",
     "agents": [
         {
             "name": "Ann", "agent": {"id": str(uid(20)), "version": 3}, "externalOperationsMcp": [BINDING],
             "externalOperationsOpenApi": [OPEN_API], "loomId": str(uid(21)), "webAccess": {"search": True, "fetch": False},
+            "kind": "Router", "description": "Knows all.",
         },
         {
             "name": None, "agent": {"id": str(uid(22)), "version": 0}, "externalOperationsMcp": [],
-            "externalOperationsOpenApi": [], "loomId": None, "webAccess": None,
+            "externalOperationsOpenApi": [], "loomId": None, "webAccess": None, "kind": "Agent", "description": None,
         },
     ],
     "isNoActionAllowed": True, "isVotingAllowed": True, "isDirectQuestioningAllowed": True, "isSolutionProposalAllowed": True,
@@ -154,6 +156,21 @@ def test_every_field_of_an_interaction_is_stored_and_returned() -> None:
         "effectiveTapestryTokens": 500, "effectiveSubjectInputs": ["customer"], "effectiveReadFromLoomIds": [str(uid(14))],
         "vets": True, "effectiveVetRecall": True,
     }  # fmt: skip
+
+
+def test_a_managed_interaction_has_what_both_types_share_and_its_own() -> None:
+    """interactions.md: `Managed` holds a manager, agents, and the fields that both kinds share."""
+    theirs = set(wire.RoundRobinInteractionVersion.model_fields) - set(wire.ManagedInteractionVersion.model_fields)
+    gone = {"isNoActionAllowed", "isVotingAllowed", "isDirectQuestioningAllowed", "isSolutionProposalAllowed"}
+    gone |= {"maximumNoActionLoops", "maximumRounds", "solutionRule", "voteRule"}
+    assert len(theirs) == len(gone)
+    own = {"type": "Managed", "manager": FULL["agents"][0], "maximumConcurrentDispatches": 7}
+    request = {name: value for name, value in FULL.items() if name not in gone} | own
+    version = interactions.version_of(wire.ManagedInteractionVersionRequest.model_validate(request))
+    found = shown(interactions.version(stored(DefinitionKind.INTERACTION, version)))
+    assert set(found) == set(request) | {"version", "date", "isDisabled"}
+    for name in set(request) - {"loom", "contextSettings"}:
+        assert found[name] == request[name], name
 
 
 def test_what_is_left_out_has_its_default_and_effective_fields_say_it() -> None:
@@ -323,6 +340,16 @@ def call(number: int, turn: int | None, name: str, usage: Usage | None = None, *
 
 
 USED = UsageSum(Usage(7), 2, 0, 0, 0, Decimal("0.0125"))
+
+
+def test_a_turn_that_a_router_gave_away_is_counted_for_whom_it_went_to() -> None:
+    floor = Floor("Ann", 1, agent=uid(41))
+    turns = teams.agents_of_turns(
+        [item(1, domain.OrchestratorMessage("o"), turn=uid(60), detail=floor), item(2, domain.NoAction())]
+    )
+    calls = [call(1, 60, "Ann", Usage(1)), call(2, 61, "Ann", Usage(1))]
+    usages = runs.token_usage(calls, agents={"Ann": uid(40)}, chosen=turns)
+    assert [usage.agent_id for usage in usages] == [uid(41), uid(40)]
 
 
 def test_a_run_shows_every_field_of_the_contract() -> None:

@@ -16,10 +16,10 @@ from uuid import UUID
 
 from folkmoot.api.yaml_writing import written
 from folkmoot.domain.connectors import OpenApiConnectorVersion
-from folkmoot.domain.definitions import DefinitionKind, Reference, StoredVersion
+from folkmoot.domain.definitions import DefinitionKind, InteractionVersion, Reference, StoredVersion
 from folkmoot.domain.tool_bindings import OnOperation
 from folkmoot.kernel.errors import BadInput
-from folkmoot.services.differences import NESTED, SPREAD, named, wire_name
+from folkmoot.services.differences import NESTED, SPREAD, UNSAID, named, wire_name
 from folkmoot.services.exporting import Exported
 from folkmoot.wire.formats import print_timespan
 
@@ -31,6 +31,7 @@ _FILES = {
     DefinitionKind.MCP_CONNECTOR: "connectors",
     DefinitionKind.OPEN_API_CONNECTOR: "connectors",
     DefinitionKind.AGENT: "agents",
+    DefinitionKind.ROUTER: "routers",
     DefinitionKind.INTERACTION: "interactions",
 }
 _FILE_CHARACTERS = 400_000  # a file may have 1,000,000 bytes
@@ -71,9 +72,9 @@ def _file_of(document_hash: str, body: bytes) -> str:
 def _document(stored: StoredVersion, documents: Mapping[str, bytes], *, is_inline: bool) -> str:
     definition = stored.definition
     version = _fields(stored.body)
-    if definition.kind is DefinitionKind.INTERACTION:
-        version = {"type": "RoundRobin", **version}
     body = stored.body
+    if isinstance(body, InteractionVersion):
+        version = {"type": body.type.value, **{name: part for name, part in version.items() if name != "type"}}
     if isinstance(body, OpenApiConnectorVersion):
         version.pop("serverUrl", None)
         document_hash = version.pop("documentHash", None)
@@ -94,7 +95,7 @@ def _fields(value: Any) -> dict[str, Json]:
     made: dict[str, Json] = {}
     for field in fields(value):
         part = getattr(value, field.name)
-        if part == _default(field):
+        if part == _default(field) or part is UNSAID:
             continue
         if field.name in SPREAD:
             made |= {name: each for name, each in _plain(part).items() if name != "type"}

@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from folkmoot.api.definition_set_links import link_faults
-from folkmoot.api.mapping import agents, ai_models, connectors, credential_stacks, interactions
+from folkmoot.api.mapping import agents, ai_models, connectors, credential_stacks, interactions, routers
 from folkmoot.api.yaml_values import YamlDocument, read_documents
 from folkmoot.domain.connectors import MAX_DOCUMENT_BYTES
 from folkmoot.domain.definition_names import faults_of_name
@@ -44,6 +44,10 @@ _KINDS = tuple(kind.value for kind in DefinitionKind)
 _SUFFIXES = (".yaml", ".yml")
 _SCRIPT_SUFFIXES = (".script.yaml", ".script.yml")
 _TIMESPANS = ("durationWarningToAi", "durationAutoTermination", "durationHumanTimeout")
+_INTERACTIONS: dict[str, type[wire.RoundRobinInteractionVersionRequest | wire.ManagedInteractionVersionRequest]] = {
+    "RoundRobin": wire.RoundRobinInteractionVersionRequest,
+    "Managed": wire.ManagedInteractionVersionRequest,
+}
 _SPAN = re.compile(r"(?:(\d{1,7})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,12})s)?(?:(\d{1,12})ms)?")
 
 
@@ -191,7 +195,10 @@ def _read_version(
                 version = agents.version_of(wire.AgentVersionRequest.model_validate(fields))
             case DefinitionKind.INTERACTION:
                 faults += _prepare_interaction(fields)
-                version = interactions.version_of(wire.RoundRobinInteractionVersionRequest.model_validate(fields))
+                shape = _INTERACTIONS.get(fields.get("type", ""), wire.RoundRobinInteractionVersionRequest)
+                version = interactions.version_of(shape.model_validate(fields))
+            case DefinitionKind.ROUTER:
+                version = routers.version_of(wire.RouterVersionRequest.model_validate(fields))
             case DefinitionKind.MCP_CONNECTOR:
                 version = connectors.mcp_version_of(wire.McpConnectorVersionRequest.model_validate(fields))
             case DefinitionKind.CREDENTIAL_STACK:
@@ -238,12 +245,12 @@ def _place_path(fields: dict[str, Json], file: Path) -> None:
 
 
 def _prepare_interaction(fields: dict[str, Json]) -> Iterator[Fault]:
-    """What files may write otherwise than the wire: the type inside the version, schemas as YAML, short timespans."""
-    kind = fields.pop("type", None)
-    if kind == "Managed":
-        yield Fault("/type", "Managed interactions come with a later part; 'RoundRobin' works now.")
-    elif kind != "RoundRobin":
-        yield Fault("/type" if kind is not None else "", "An interaction's 'type' is RoundRobin; say so.")
+    """What files may write otherwise than the wire: schemas as YAML, short timespans. They always say the type."""
+    kind = fields.get("type")
+    if not isinstance(kind, str) or kind not in _INTERACTIONS:
+        fields.pop("type", None)
+        words = "An interaction's 'type' is RoundRobin or Managed; say which."
+        yield Fault("/type" if kind is not None else "", words)
     schema = fields.get("solutionSchema")
     if schema is not None and not isinstance(schema, str):
         yield from check_schema(schema, "/solutionSchema")

@@ -10,11 +10,15 @@ from collections.abc import Iterator
 from folkmoot.domain.checking import operations_of
 from folkmoot.domain.definition_names import parse_reference
 from folkmoot.domain.definitions import AgentBinding, AgentVersion, DefinitionKind, InteractionVersion, Reference
-from folkmoot.domain.participant_checks import faults_of_participant
+from folkmoot.domain.participant_checks import faults_of_participant, faults_of_router_in
+from folkmoot.domain.router_chains import circle, too_long
+from folkmoot.domain.routers import RouterVersion
 from folkmoot.kernel.errors import BadInput, Fault
 from folkmoot.services.apply import Document
 from folkmoot.services.operation_links import CONNECTORS
 from folkmoot.services.references import NOUNS
+from folkmoot.services.router_links import faults_of_chains
+from folkmoot.services.router_reach import KINDS
 
 Known = dict[tuple[DefinitionKind, str, str], Document]
 
@@ -26,22 +30,62 @@ def link_faults(document: Document, known: Known) -> Iterator[Fault]:
         if _missing(DefinitionKind.AI_MODEL, version.model, document, known):
             yield _no_such("/model", DefinitionKind.AI_MODEL, version.model, document)
         yield from _connector_faults("", version, document, known)
+    elif isinstance(version, RouterVersion):
+        yield from _router_faults(version, document, known)
     elif isinstance(version, InteractionVersion):
-        for index, binding in enumerate(version.agents):
-            pointer = f"/agents/{index}/agent"
-            if _missing(DefinitionKind.AGENT, binding.agent, document, known):
-                yield _no_such(pointer, DefinitionKind.AGENT, binding.agent, document)
-            elif (agent := _found(DefinitionKind.AGENT, binding.agent, document, known)) is not None:
-                assert isinstance(agent.version, AgentVersion)
-                yield from faults_of_participant(
-                    pointer, agent=agent.version, name=agent.name, binding=binding, interaction=version
-                )
-            yield from _connector_faults(f"/agents/{index}", binding, document, known)
+        for pointer, binding in version.placed:
+            yield from _participant_faults(pointer, binding, version, document, known)
+            yield from _connector_faults(pointer, binding, document, known)
         model = version.compaction_model
         if model is not None and _missing(DefinitionKind.AI_MODEL, model, document, known):
             yield _no_such("/contextSettings/compactionModel", DefinitionKind.AI_MODEL, model, document)
+        for index, link in enumerate(version.swarm.interactions if version.swarm is not None else ()):
+            if _missing(DefinitionKind.INTERACTION, link, document, known):
+                yield _no_such(f"/swarm/interactions/{index}", DefinitionKind.INTERACTION, link, document)
         yield from _stack_faults(version, document, known)
         yield from _connector_faults("", version, document, known)
+
+
+def _participant_faults(
+    at: str, binding: AgentBinding, version: InteractionVersion, document: Document, known: Known
+) -> Iterator[Fault]:
+    """By name an agent goes before a router, as it does when the set is applied."""
+    pointer, link = f"{at}/agent", binding.agent
+    kinds = tuple(KINDS.values()) if binding.kind is None else (KINDS[binding.kind],)
+    if link.definition_id is not None or not link.name:
+        return
+    found = next((it for kind in kinds if (it := _found(kind, link, document, known)) is not None), None)
+    if found is None:
+        yield _no_such(pointer, kinds[0], link, document, noun=" or ".join(NOUNS[kind] for kind in kinds))
+    elif isinstance(found.version, AgentVersion):
+        yield from faults_of_participant(
+            pointer, agent=found.version, name=found.name, binding=binding, interaction=version
+        )
+    elif isinstance(found.version, RouterVersion):
+        yield from faults_of_router_in(pointer, router=found.version, name=found.name, interaction=version)
+
+
+def _router_faults(version: RouterVersion, document: Document, known: Known) -> Iterator[Fault]:
+    if version.model is not None and _missing(DefinitionKind.AI_MODEL, version.model, document, known):
+        yield _no_such("/model", DefinitionKind.AI_MODEL, version.model, document)
+    for index, candidate in enumerate(version.candidates):
+        kind = KINDS[candidate.kind]
+        if _missing(kind, candidate.link, document, known):
+            yield _no_such(f"/candidates/{index}/{candidate.kind.lower()}", kind, candidate.link, document)
+    links = {key: _routers_of(each) for key, each in known.items()}
+
+    def named(chain: tuple[tuple[DefinitionKind, str, str], ...]) -> list[str]:
+        return [f"{namespace}/{name}" for _, namespace, name in chain]
+
+    yield from faults_of_chains(named(circle(links, document.key)), lambda: named(too_long(links, document.key)))
+
+
+def _routers_of(document: Document) -> list[tuple[DefinitionKind, str, str]]:
+    """What a router leads to, as a set knows it: by name."""
+    if not isinstance(document.version, RouterVersion):
+        return []
+    links = [each.router for each in document.version.candidates if each.router is not None]
+    return [(DefinitionKind.ROUTER, link.namespace or document.namespace, link.name or "") for link in links]
 
 
 def _stack_faults(version: InteractionVersion, document: Document, known: Known) -> Iterator[Fault]:
@@ -74,6 +118,8 @@ def _missing(kind: DefinitionKind, link: Reference, document: Document, known: K
     return bool(link.name) and link.definition_id is None and _found(kind, link, document, known) is None
 
 
-def _no_such(pointer: str, kind: DefinitionKind, link: Reference, document: Document) -> Fault:
-    title = f"{NOUNS[kind]} '{link.namespace or document.namespace}/{link.name}'"
+def _no_such(
+    pointer: str, kind: DefinitionKind, link: Reference, document: Document, *, noun: str | None = None
+) -> Fault:
+    title = f"{noun or NOUNS[kind]} '{link.namespace or document.namespace}/{link.name}'"
     return Fault(pointer, f"There is no {title} in these files. Add it, or correct the reference.")

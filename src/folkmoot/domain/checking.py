@@ -19,16 +19,19 @@ from folkmoot.domain.definitions import (
     AgentVersion,
     ChatMode,
     DefinitionKind,
+    InteractionType,
     InteractionVersion,
     PromptInput,
-    Reference,
 )
 from folkmoot.domain.input_values import faults_of_inputs
 from folkmoot.domain.later_parts import later_fields
+from folkmoot.domain.link_checks import faults_of_link
+from folkmoot.domain.managed_checks import faults_of_managed
 from folkmoot.domain.model_checks import faults_of_model
 from folkmoot.domain.participant_names import faults_of_names
 from folkmoot.domain.prompts import check_prompts, problem_of_input_name
 from folkmoot.domain.schemas import check_schema
+from folkmoot.domain.swarm_checks import faults_of_swarm
 from folkmoot.domain.time_checks import faults_of_warning
 from folkmoot.domain.tool_bindings import OperationBinding
 from folkmoot.domain.tool_names import faults_of_tool_names
@@ -59,6 +62,8 @@ def faults_of_interaction(version: InteractionVersion) -> tuple[Fault, ...]:
         *faults_of_context(version.context_settings),
         *_compaction_faults(version),
         *_endless_faults(version),
+        *faults_of_managed(version),
+        *(faults_of_swarm(version.swarm, [name_of(each) for each in version.bindings]) if version.swarm else ()),
         *faults_of_budget(version.budget),
     )
 
@@ -66,7 +71,7 @@ def faults_of_interaction(version: InteractionVersion) -> tuple[Fault, ...]:
 def faults_of_agent(version: AgentVersion) -> tuple[Fault, ...]:
     """What keeps the version from being saved. Its prompts are checked at a start, where the inputs are known."""
     return (
-        *_reference_faults("/model", version.model, "a model"),
+        *faults_of_link("/model", version.model, "a model"),
         *_sampling_faults(version),
         *faults_of_tool_names(tools_of_agent(version)),
         *faults_of_bindings(operations_of(version)),
@@ -114,21 +119,16 @@ def inputs_of_calls(version: InteractionVersion) -> list[str]:
 def _participant_faults(version: InteractionVersion) -> Iterator[Fault]:
     if not version.agents:
         yield Fault("/agents", "Nobody takes part; name at least one agent.")
-    for index, binding in enumerate(version.agents):
-        yield from _reference_faults(f"/agents/{index}/agent", binding.agent, "an agent")
+    for pointer, binding in version.placed:
+        yield from faults_of_link(f"{pointer}/agent", binding.agent, "an agent")
     # A binding without any name is given its agent's own when the run starts, and checked again there.
-    named = (
-        (f"/agents/{index}/name", binding.name, binding.agent.name) for index, binding in enumerate(version.agents)
-    )
-    names = ((pointer, own if own is not None else other) for pointer, own, other in named)
-    yield from faults_of_names((pointer, name) for pointer, name in names if name is not None)
+    named = ((f"{pointer}/name", name_of(binding)) for pointer, binding in version.placed)
+    yield from faults_of_names((pointer, name) for pointer, name in named if name is not None)
 
 
-def _reference_faults(pointer: str, reference: Reference, what: str) -> Iterator[Fault]:
-    if not reference.name and reference.definition_id is None:
-        yield Fault(pointer, f"This refers to nothing; give {what}'s name or id.")
-    if reference.version is not None and not 0 <= reference.version <= LARGEST_COUNT:
-        yield Fault(pointer, f"There is no version {reference.version}; leave it out for the latest enabled one.")
+def name_of(binding: AgentBinding) -> str | None:
+    """What the participant is called; null: as its agent, which is linked by its id alone."""
+    return binding.name if binding.name is not None else binding.agent.name
 
 
 def _input_faults(inputs: tuple[PromptInput, ...]) -> Iterator[Fault]:
@@ -171,7 +171,7 @@ def _compaction_faults(version: InteractionVersion) -> Iterator[Fault]:
     model, pointer = version.compaction_model, "/contextSettings/compactionModel"
     if model is None:
         return
-    yield from _reference_faults(pointer, model, "a model")
+    yield from faults_of_link(pointer, model, "a model")
     if version.context_settings.get("compactionType") != "DedicatedModel":
         yield Fault(
             pointer,
@@ -180,9 +180,11 @@ def _compaction_faults(version: InteractionVersion) -> Iterator[Fault]:
 
 
 def _endless_faults(version: InteractionVersion) -> Iterator[Fault]:
+    """A manager's work ends with its answer."""
     people = version.human_settings
     has_end = (
-        version.is_solution_proposal_allowed
+        version.type is InteractionType.MANAGED
+        or version.is_solution_proposal_allowed
         or (people is not None and people.chat_mode is not ChatMode.EXCLUDED)
         or version.maximum_rounds is not None
         or version.duration_auto_termination is not None
@@ -213,7 +215,7 @@ def _sampling_faults(version: AgentVersion) -> Iterator[Fault]:
 
 def _tool_faults(version: InteractionVersion) -> Iterator[Fault]:
     everyone = operations_of(version)
-    own = [operations_of(binding, f"/agents/{index}") for index, binding in enumerate(version.agents)]
+    own = [operations_of(binding, pointer) for pointer, binding in version.placed]
     yield from faults_of_tool_names((f"{pointer}/name", binding.name) for pointer, binding in everyone)
     for bindings in own:
         named = [(f"{pointer}/name", binding.name) for pointer, binding in (*everyone, *bindings)]

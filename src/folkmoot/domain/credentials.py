@@ -37,10 +37,12 @@ class StackSource(StrEnum):
 
 # What a call is made for, as rules and overrides call it.
 PURPOSES = tuple(ModelPurpose)
+_OF_THEIR_OWN = {Purpose.COMPACTION: ModelPurpose.COMPACTION, Purpose.ROUTE: ModelPurpose.ROUTER}
 
 
 def purpose_of(purpose: Purpose) -> ModelPurpose:
-    return ModelPurpose.COMPACTION if purpose is Purpose.COMPACTION else ModelPurpose.AGENT
+    """A participant's own turns, ballots and answers are all its agent's."""
+    return _OF_THEIR_OWN.get(purpose, ModelPurpose.AGENT)
 
 
 # Definitions

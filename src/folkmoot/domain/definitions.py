@@ -179,6 +179,12 @@ class InteractionVersion:
         """All participants; a manager comes first."""
         return self.agents if self.manager is None else (self.manager, *self.agents)
 
+    @property
+    def placed(self) -> tuple[tuple[str, AgentBinding], ...]:
+        """The same, each with its JSON pointer."""
+        agents = tuple((f"/agents/{index}", binding) for index, binding in enumerate(self.agents))
+        return agents if self.manager is None else (("/manager", self.manager), *agents)
+
 
 Version = (
     AgentVersion
@@ -240,6 +246,11 @@ class Participant:
     compaction_model: ModelChoice | None = None
     routers: tuple[PinnedRouter, ...] = ()
     candidates: tuple[Participant, ...] = ()
+
+    @property
+    def variants(self) -> tuple[Participant, ...]:
+        """The seat with each agent that may have it: itself alone where none is chosen."""
+        return self.candidates or (self,)
 
 
 @dataclass(frozen=True, slots=True)

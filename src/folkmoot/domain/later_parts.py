@@ -16,20 +16,18 @@ from folkmoot.domain.definitions import (
     InteractionVersion,
     Version,
 )
+from folkmoot.domain.routers import RouterVersion
 from folkmoot.domain.schema_documents import step
 from folkmoot.kernel.errors import Fault
 
 Json = Any
 
-_CONTEXT = "context, time, keys and cost"
-_SUB_RUNS = "managers, routers and sub-runs"
 _MEMORY = "memory, web and knowledge"
 
 _PARTS = {
     "loom": _MEMORY,
     "loomId": _MEMORY,
     "webAccess": _MEMORY,
-    "swarm": _SUB_RUNS,
 }
 
 
@@ -40,13 +38,19 @@ def later_fields(version: Version) -> tuple[Fault, ...]:
             return tuple(_of_interaction(version))
         case AgentVersion():
             return tuple(_of_mapping("", version.later))
-        case AiModelVersion() | McpConnectorVersion() | OpenApiConnectorVersion() | CredentialStackVersion():
+        case (
+            AiModelVersion()
+            | RouterVersion()
+            | McpConnectorVersion()
+            | OpenApiConnectorVersion()
+            | CredentialStackVersion()
+        ):
             return ()
 
 
 def _of_interaction(version: InteractionVersion) -> Iterator[Fault]:
-    for index, binding in enumerate(version.agents):
-        yield from _of_mapping(f"/agents/{index}", binding.later)
+    for pointer, binding in version.placed:
+        yield from _of_mapping(pointer, binding.later)
     yield from _of_mapping("", version.later)
 
 

@@ -5,7 +5,7 @@ Pointers are into the start's request. Deliberately absent: whether a model of t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from folkmoot.domain.definitions import ModelOverride
 from folkmoot.domain.model_calls import ModelPurpose
@@ -18,7 +18,6 @@ OVERRIDES = "/aiModelOverrides"
 
 
 _LATER = {
-    ModelPurpose.ROUTER: "managers, routers and sub-runs",
     ModelPurpose.WEAVER: "memory, web and knowledge",
     ModelPurpose.VET: "memory, web and knowledge",
 }
@@ -51,6 +50,21 @@ def faults_of_override_names(overrides: Sequence[ModelOverride], names: Sequence
             yield Fault(
                 f"{step(OVERRIDES, index)}/agentName", f"No participant is called '{who}'. The participants: {known}."
             )
+
+
+def faults_of_router_overrides(
+    overrides: Sequence[ModelOverride], names: Collection[str], routed: Collection[str]
+) -> Iterator[Fault]:
+    """A fault for each override of a router's model for a participant without such a router. `routed`: those with one."""
+    for index, override in enumerate(overrides):
+        if (
+            override.purpose is ModelPurpose.ROUTER
+            and override.agent_name in names
+            and override.agent_name not in routed
+        ):
+            who = shortened(override.agent_name, 60)
+            message = f"'{who}' has no router that asks a model, which could be replaced. Leave this override out."
+            yield Fault(f"{step(OVERRIDES, index)}/purpose", message)
 
 
 def later_purposes(overrides: Sequence[ModelOverride]) -> Iterator[Fault]:

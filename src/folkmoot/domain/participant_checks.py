@@ -11,6 +11,7 @@ from folkmoot.domain.binding_checks import faults_of_secret_input, faults_of_tex
 from folkmoot.domain.checking import inputs_of_calls, operations_of, tools_of_agent
 from folkmoot.domain.definitions import AgentBinding, AgentVersion, InteractionVersion
 from folkmoot.domain.prompts import check_prompts
+from folkmoot.domain.routers import RouterVersion
 from folkmoot.domain.tool_names import faults_of_tool_names
 from folkmoot.kernel.errors import Fault
 
@@ -23,6 +24,16 @@ def faults_of_participant(
         *_faults_of_texts(pointer, agent, name, interaction),
         *_faults_of_tools(pointer, agent, name, binding, interaction),
     )
+
+
+def faults_of_router_in(
+    pointer: str, *, router: RouterVersion, name: str, interaction: InteractionVersion
+) -> Iterator[Fault]:
+    """What of a router (`name` is its own) does not fit the interaction: its prompt's `%%name%%`s need inputs as an agent's do."""
+    if router.prompt is not None:
+        known = [item.name for item in interaction.inputs_prompt]
+        for fault in check_prompts([(pointer, router.prompt)], known):
+            yield Fault(pointer, f"In the prompt of router '{name}': {fault.message}")
 
 
 def _faults_of_texts(pointer: str, agent: AgentVersion, name: str, interaction: InteractionVersion) -> Iterator[Fault]:

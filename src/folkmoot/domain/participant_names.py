@@ -20,21 +20,26 @@ RESERVED = (PERSON, "Orchestrator")
 _LOOK_ALIKES = str.maketrans("авекмнорстухіјѕԁһԛԝαβεικνορτυχγ", "abekmhopctyxijsdhqwabeikvoptuxy")
 
 
-def faults_of_names(names: Iterable[tuple[str, str]]) -> tuple[Fault, ...]:
-    """What is wrong with the participants' names. `names`: pairs of JSON pointer and name, in turn order."""
+def faults_of_names(
+    names: Iterable[tuple[str, str]], *, what: str = "participant", reserved: Iterable[str] = RESERVED
+) -> tuple[Fault, ...]:
+    """What is wrong with the names of participants, or of whatever else a model tells apart by name (`what`: a noun).
+
+    `names`: pairs of JSON pointer and name, in turn order.
+    """
     faults = []
-    seen = {name_key(name): f"'{name}', which is reserved" for name in RESERVED}
+    seen = {name_key(name): f"'{name}', which is reserved" for name in reserved}
     for pointer, name in names:
-        problem = _problem(name)
+        problem = _problem(name, what)
         if problem is not None:
             faults.append(Fault(pointer, problem))
             continue
         key = name_key(name)
         if key in seen:
             faults.append(
-                Fault(pointer, f"The name '{name}' is taken or looks like {seen[key]}; give this participant another.")
+                Fault(pointer, f"The name '{name}' is taken or looks like {seen[key]}; give this {what} another.")
             )
-        seen.setdefault(key, f"'{name}', another participant's")
+        seen.setdefault(key, f"'{name}', another {what}'s")
     return tuple(faults)
 
 
@@ -44,9 +49,9 @@ def name_key(name: str) -> str:
     return " ".join(folded.split()).translate(_LOOK_ALIKES)
 
 
-def _problem(name: str) -> str | None:
+def _problem(name: str, what: str) -> str | None:
     if not name.strip():
-        return "A participant needs a name; give it one."
+        return f"A {what} needs a name; give it one."
     hidden = next((character for character in name if unicodedata.category(character) in HIDDEN_CATEGORIES), None)
     if hidden is not None:
         return f"The name holds the invisible or control character U+{ord(hidden):04X}; leave it out."

@@ -22,13 +22,26 @@ class CandidateKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RouterCandidate:
-    """`name`: what rules, the model and the fallback call it; null: the definition's own. `kind` null until it is known what the
-    link leads to. `description`: when to choose it."""
+    """One of `agent` and `router` is set. `name`: what rules, the model and the fallback call it; null: the definition's own.
+    `description`: when to choose it; null: as the definition describes itself."""
 
-    link: Reference
-    kind: CandidateKind | None = None
+    agent: Reference | None = None
+    router: Reference | None = None
     name: str | None = None
     description: str | None = None
+
+    @property
+    def kind(self) -> CandidateKind:
+        return CandidateKind.ROUTER if self.agent is None else CandidateKind.AGENT
+
+    @property
+    def link(self) -> Reference:
+        return self.agent or self.router or Reference()
+
+    @property
+    def called(self) -> str | None:
+        """Null: the definition's name is not known yet."""
+        return self.name if self.name is not None else self.link.name
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,12 @@ connectors are looked at before, outside of any transaction (`look`). Deliberate
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from folkmoot.domain.connectors import McpConnectorVersion, OpenApiConnectorVersion
-from folkmoot.domain.definitions import DefinitionKind, Reference, StoredVersion, Version
+from folkmoot.domain.definitions import DefinitionKind, InteractionVersion, Reference, StoredVersion, Version
+from folkmoot.domain.routers import RouterVersion
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import BadDefinition, Conflict, Fault, NotFound
 from folkmoot.kernel.ids import NewId
@@ -30,6 +31,7 @@ PUBLISH_ORDER = (
     DefinitionKind.MCP_CONNECTOR,
     DefinitionKind.OPEN_API_CONNECTOR,
     DefinitionKind.AGENT,
+    DefinitionKind.ROUTER,
     DefinitionKind.INTERACTION,
 )
 _PAGE = 200
@@ -131,16 +133,41 @@ async def _apply(
     changes = {}
     for kind in PUBLISH_ORDER:
         faults: list[Fault] = []
-        # In one order for all, so that two that apply the same set wait for each other and never for ever.
-        for document in sorted(documents, key=lambda document: (document.namespace, document.name)):
-            if document.kind is kind:
-                try:
-                    changes[id(document)] = await _publish(writer, caller, document, new_id=new_id, found=found)
-                except BadDefinition as error:
-                    faults += [document.placed(fault) for fault in error.faults]
+        for document in _in_order([each for each in documents if each.kind is kind]):
+            try:
+                changes[id(document)] = await _publish(writer, caller, document, new_id=new_id, found=found)
+            except BadDefinition as error:
+                faults += [document.placed(fault) for fault in error.faults]
         _refuse(faults)  # what refers to these would only fail with them
     pruned = await _prune(writer, caller, documents) if prunes else []
     return (*(changes[id(document)] for document in documents), *pruned)
+
+
+def _in_order(documents: Sequence[Document]) -> list[Document]:
+    """Documents of one kind, each after those of its kind that it refers to, else by name.
+
+    It is one order for all, so that two that apply the same set wait for each other and never for ever. Those in a circle are last.
+    """
+    left = sorted(documents, key=lambda each: (each.namespace, each.name))
+    ordered: list[Document] = []
+    while ready := next((each for each in left if not _needs(each) & {other.key for other in left}), None):
+        left.remove(ready)
+        ordered.append(ready)
+    return [*ordered, *left]
+
+
+def _needs(document: Document) -> set[tuple[DefinitionKind, str, str]]:
+    links = _peers(document.version)
+    return {(document.kind, link.namespace or document.namespace, link.name or "") for link in links} - {document.key}
+
+
+def _peers(version: Version) -> Iterable[Reference]:
+    """Links to definitions of the version's own kind."""
+    if isinstance(version, RouterVersion):
+        return [each.router for each in version.candidates if each.router is not None]
+    if isinstance(version, InteractionVersion) and version.swarm is not None:
+        return version.swarm.interactions
+    return ()
 
 
 async def _publish(writer: Writer, caller: Caller, document: Document, *, new_id: NewId, found: Discoveries) -> Change:

@@ -73,12 +73,16 @@ def unpriced(
     ]
     if not whose:
         return
-    asked = [(p, model) for p in resolved.participants for model in (p.model, p.compaction_model) if model is not None]
-    for participant, model in asked:
-        if most_it_can_cost(1, 1, prices_of(model)) is None:
+    variants = [variant for participant in resolved.participants for variant in participant.variants]
+    asked = [
+        *((f"agent '{p.agent_name}'", model) for p in variants for model in (p.model, p.compaction_model)),
+        *((f"router '{router.name}'", router.model) for p in resolved.participants for router in p.routers),
+    ]
+    for whose_model, model in asked:
+        if model is not None and most_it_can_cost(1, 1, prices_of(model)) is None:
             words = (
-                f"The {' and the '.join(whose)} limits money, and no price is known of model '{model.model_name}' (agent "
-                f"'{participant.agent_name}'). "
+                f"The {' and the '.join(whose)} limits money, and no price is known of model '{model.model_name}' "
+                f"({whose_model}). "
                 "Give the model prices for input and output, or take the money out of the budget."
             )
             yield Fault("", words)

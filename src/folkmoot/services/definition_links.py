@@ -4,9 +4,9 @@ made later is another one. Deliberately absent: what is wrong with a version in 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, TypeVar, assert_never
+from typing import TypeVar, assert_never
 from uuid import UUID
 
 from folkmoot.domain.binding_checks import faults_beside, faults_of_targets
@@ -29,14 +29,16 @@ from folkmoot.domain.definitions import (
     StoredVersion,
     Version,
 )
-from folkmoot.domain.participant_checks import faults_of_participant
+from folkmoot.domain.participant_checks import faults_of_participant, faults_of_router_in
+from folkmoot.domain.routers import CandidateKind, RouterCandidate, RouterVersion
+from folkmoot.domain.swarms import SwarmSettings
 from folkmoot.domain.tool_bindings import BindingInput, OnOperation, OperationBinding, SecretInput
 from folkmoot.kernel.errors import BadInput, Fault
 from folkmoot.services import operation_links, references, secret_links
 from folkmoot.services.operation_links import FoundOperation, settled
+from folkmoot.services.router_reach import KINDS, reach
 from folkmoot.store.database import Reader
 
-Json = Any
 Holder = TypeVar("Holder", AgentVersion, AgentBinding, InteractionVersion)
 _MCP, _OPEN_API = DefinitionKind.MCP_CONNECTOR, DefinitionKind.OPEN_API_CONNECTOR
 
@@ -49,6 +51,7 @@ class Links:
         self._tenant_id = tenant_id
         self._namespace = namespace
         self._bound: set[UUID | None] = set()
+        self._agent_ids: set[UUID] = set()
         self.faults: list[Fault] = []
 
     async def settle(self, version: Version) -> Version:
@@ -57,6 +60,8 @@ class Links:
                 model, _ = await self._definition("/model", DefinitionKind.AI_MODEL, version.model)
                 version = replace(version, model=model)
                 return await self._with_operations("", version)
+            case RouterVersion():
+                return await self._router(version)
             case InteractionVersion():
                 return await self._interaction(version)
             case McpConnectorVersion():
@@ -70,38 +75,95 @@ class Links:
             case _:
                 assert_never(version)
 
+    async def _router(self, version: RouterVersion) -> RouterVersion:
+        candidates = [
+            await self._candidate(f"/candidates/{index}", each) for index, each in enumerate(version.candidates)
+        ]
+        version = replace(version, candidates=tuple(candidates))
+        if version.model is None:
+            return version
+        model, _ = await self._definition("/model", DefinitionKind.AI_MODEL, version.model)
+        return replace(version, model=model)
+
+    async def _candidate(self, pointer: str, candidate: RouterCandidate) -> RouterCandidate:
+        if candidate.agent is not None:
+            agent, _ = await self._definition(f"{pointer}/agent", DefinitionKind.AGENT, candidate.agent)
+            candidate = replace(candidate, agent=agent)
+        if candidate.router is not None:
+            router, _ = await self._definition(f"{pointer}/router", DefinitionKind.ROUTER, candidate.router)
+            candidate = replace(candidate, router=router)
+        return candidate
+
     async def _interaction(self, version: InteractionVersion) -> InteractionVersion:
         await self._named_stack(version)
-        agents = [await self._participant(index, binding, version) for index, binding in enumerate(version.agents)]
-        linked = replace(version, agents=tuple(agents), later=await self._later(version.later))
+        seats = [await self._participant(pointer, binding, version) for pointer, binding in version.placed]
+        manager, *agents = seats if version.manager is not None else [None, *seats]
+        linked = replace(version, manager=manager, agents=tuple(agent for agent in agents if agent is not None))
         linked = await self._with_operations("", linked)
         if version.compaction_model is not None:
             pointer = "/contextSettings/compactionModel"
             model, _ = await self._definition(pointer, DefinitionKind.AI_MODEL, version.compaction_model)
             linked = replace(linked, compaction_model=model)
-        ids = {binding.agent.definition_id for binding in agents}
+        if version.swarm is not None:
+            linked = replace(linked, swarm=await self._swarm(version.swarm))
         secrets = [
-            await self._secret_input(f"/inputsConnectorAuthenticationSecret/{index}", item, ids)
+            await self._secret_input(f"/inputsConnectorAuthenticationSecret/{index}", item)
             for index, item in enumerate(version.inputs_connector_authentication_secret)
         ]
         bindings = [
-            await self._binding_input(f"/inputsConnectorBinding/{index}", item, ids)
+            await self._binding_input(f"/inputsConnectorBinding/{index}", item)
             for index, item in enumerate(version.inputs_connector_binding)
         ]
         return replace(
             linked, inputs_connector_authentication_secret=tuple(secrets), inputs_connector_binding=tuple(bindings)
         )
 
-    async def _participant(self, index: int, binding: AgentBinding, interaction: InteractionVersion) -> AgentBinding:
-        pointer = f"/agents/{index}/agent"
-        link, agent = await self._definition(pointer, DefinitionKind.AGENT, binding.agent)
-        if agent is not None:
-            assert isinstance(agent.body, AgentVersion)
-            self._bound |= {bound.external_operation_id for _, bound in operations_of(agent.body)}
-            self.faults += faults_of_participant(
-                pointer, agent=agent.body, name=agent.definition.name, binding=binding, interaction=interaction
+    async def _participant(self, at: str, binding: AgentBinding, interaction: InteractionVersion) -> AgentBinding:
+        """With its link settled to the agent or, where none has that name, the router that bears it."""
+        pointer = f"{at}/agent"
+        kinds = (DefinitionKind.AGENT, DefinitionKind.ROUTER)
+        if binding.kind is not None:
+            link, found = await self._definition(pointer, KINDS[binding.kind], binding.agent)
+        else:
+            link, found = await self._either(pointer, kinds, binding.agent)
+        if found is not None:
+            kind = CandidateKind.ROUTER if found.definition.kind is DefinitionKind.ROUTER else CandidateKind.AGENT
+            binding = replace(binding, kind=kind)
+            for agent in await self._agents(pointer, found, interaction):
+                self._takes_part(pointer, agent, binding, interaction)
+        return await self._with_operations(at, replace(binding, agent=link))
+
+    async def _agents(
+        self, pointer: str, found: StoredVersion, interaction: InteractionVersion
+    ) -> Iterable[StoredVersion]:
+        """Those who may have the seat: the agent itself, or whom its routers may choose."""
+        if not isinstance(found.body, RouterVersion):
+            return (found,)
+        reached = await reach(self._reader, self._tenant_id, found)
+        self.faults += [Fault(pointer, problem) for problem in reached.problems]
+        for router in reached.routers.values():
+            assert isinstance(router.body, RouterVersion)
+            self.faults += faults_of_router_in(
+                pointer, router=router.body, name=router.definition.name, interaction=interaction
             )
-        return await self._with_operations(f"/agents/{index}", replace(binding, agent=link))
+        return reached.agents.values()
+
+    def _takes_part(
+        self, pointer: str, agent: StoredVersion, binding: AgentBinding, interaction: InteractionVersion
+    ) -> None:
+        assert isinstance(agent.body, AgentVersion)
+        self._agent_ids.add(agent.definition.definition_id)
+        self._bound |= {bound.external_operation_id for _, bound in operations_of(agent.body)}
+        self.faults += faults_of_participant(
+            pointer, agent=agent.body, name=agent.definition.name, binding=binding, interaction=interaction
+        )
+
+    async def _swarm(self, swarm: SwarmSettings) -> SwarmSettings:
+        links = []
+        for index, link in enumerate(swarm.interactions):
+            settled, _ = await self._definition(f"/swarm/interactions/{index}", DefinitionKind.INTERACTION, link)
+            links.append(settled)
+        return replace(swarm, interactions=tuple(links))
 
     async def _with_operations(self, pointer: str, version: Holder) -> Holder:
         """An agent, a participant or an interaction with its bindings settled."""
@@ -124,21 +186,21 @@ class Links:
             self.faults += faults_beside(pointer, binding, stored.version)
         return settled(binding, found)
 
-    async def _secret_input(self, pointer: str, item: SecretInput, agents: set[UUID | None]) -> SecretInput:
+    async def _secret_input(self, pointer: str, item: SecretInput) -> SecretInput:
         if item.default_secret is not None:
             secret = await self._secret(f"{pointer}/defaultSecret", item.default_secret)
             item = replace(item, default_secret=secret)
         if item.agent is not None:
-            item = replace(item, agent=await self._agent_of_input(pointer, item.agent, agents))
+            item = replace(item, agent=await self._agent_of_input(pointer, item.agent))
         found, _ = await self._found(pointer, item)
         if found is None:
             return item
         self._check_bound(pointer, found)
         return settled(item, found)
 
-    async def _binding_input(self, pointer: str, item: BindingInput, agents: set[UUID | None]) -> BindingInput:
+    async def _binding_input(self, pointer: str, item: BindingInput) -> BindingInput:
         if item.agent is not None:
-            item = replace(item, agent=await self._agent_of_input(pointer, item.agent, agents))
+            item = replace(item, agent=await self._agent_of_input(pointer, item.agent))
         found, stored = await self._found(pointer, item)
         if found is None:
             return item
@@ -148,9 +210,9 @@ class Links:
             self.faults += faults_of_targets([target], stored.version.descriptor, name=found.operation.name)
         return settled(item, found)
 
-    async def _agent_of_input(self, pointer: str, agent: Reference, agents: set[UUID | None]) -> Reference:
+    async def _agent_of_input(self, pointer: str, agent: Reference) -> Reference:
         link, _ = await self._definition(f"{pointer}/agent", DefinitionKind.AGENT, agent)
-        if link.definition_id is not None and link.definition_id not in agents:
+        if link.definition_id is not None and link.definition_id not in self._agent_ids:
             message = f"The agent '{link.name}' takes no part in this interaction; correct it, or leave it out."
             self.faults.append(Fault(f"{pointer}/agent", message))
         return link
@@ -212,18 +274,6 @@ class Links:
             return secret
         return found
 
-    async def _later(self, later: Mapping[str, Json]) -> dict[str, Json]:
-        """Links to interactions that participants may start; they are shown by id, and so must be known by it."""
-        swarm = later.get("swarm")
-        if not isinstance(swarm, Mapping):
-            return dict(later)
-        links = []
-        for index, link in enumerate(swarm.get("interactions") or ()):
-            wanted = _read_link(link)
-            found, _ = await self._definition(f"/swarm/interactions/{index}", DefinitionKind.INTERACTION, wanted)
-            links.append({"id": str(found.definition_id), "version": found.version or 0})
-        return {**later, "swarm": {**swarm, "interactions": links}}
-
     async def _definition(
         self, pointer: str, kind: DefinitionKind, reference: Reference
     ) -> tuple[Reference, StoredVersion | None]:
@@ -232,15 +282,24 @@ class Links:
         found = await references.enabled(
             self._reader, self._tenant_id, kind=kind, reference=reference, namespace=self._namespace
         )
+        return self._settled(pointer, reference, found)
+
+    async def _either(
+        self, pointer: str, kinds: tuple[DefinitionKind, DefinitionKind], reference: Reference
+    ) -> tuple[Reference, StoredVersion | None]:
+        if reference.definition_id is None and not reference.name:
+            return reference, None  # faults_of says so
+        found = await references.enabled_of_either(
+            self._reader, self._tenant_id, kinds=kinds, reference=reference, namespace=self._namespace
+        )
+        return self._settled(pointer, reference, found)
+
+    def _settled(
+        self, pointer: str, reference: Reference, found: StoredVersion | str
+    ) -> tuple[Reference, StoredVersion | None]:
         if isinstance(found, str):
             self.faults.append(Fault(pointer, found))
             return reference, None
         definition = found.definition
         pin = reference.version or None
         return Reference(definition.name, definition.namespace, definition.definition_id, pin), found
-
-
-def _read_link(link: Json) -> Reference:
-    if isinstance(link, Mapping):
-        return Reference(definition_id=UUID(link["id"]), version=link.get("version") or None)
-    return parse_reference(link)

@@ -25,13 +25,16 @@ from folkmoot.domain.definitions import (
     StoredVersion,
     Version,
 )
+from folkmoot.domain.router_checks import faults_of_router
+from folkmoot.domain.routers import RouterVersion
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import BadDefinition, Conflict, Fault, NotFound
 from folkmoot.kernel.ids import NewId
 from folkmoot.services import namespaces, references
 from folkmoot.services.definition_links import Links
 from folkmoot.services.references import NOUNS
-from folkmoot.store import audit, definitions, tenancy
+from folkmoot.services.router_links import chain_faults
+from folkmoot.store import audit, definitions, routers, tenancy
 from folkmoot.store.database import Database, Reader, Writer
 from folkmoot.store.definitions import Outcome
 
@@ -72,6 +75,8 @@ async def check_in(reader: Reader, caller: Caller, *, namespace: str, name: str,
     kind = kind_of(version)
     links = Links(reader, caller.tenant_id, namespace=namespace)
     linked = await links.settle(version)
+    if isinstance(linked, RouterVersion):
+        links.faults += await chain_faults(reader, caller.tenant_id, namespace=namespace, name=name, version=linked)
     faults = (
         *faults_of_name("/namespace", namespace, what="namespace"),
         *faults_of_name("/name", name, what=NOUNS[kind]),
@@ -88,12 +93,19 @@ async def publish_in(
 ) -> PublishedVersion:
     """The same within a transaction that is open."""
     kind, tenant_id = kind_of(version), caller.tenant_id
+    if kind is DefinitionKind.ROUTER:
+        await routers.lock(writer, tenant_id)  # of two that lead to each other the second one sees the first
     linked = await check_in(writer, caller, namespace=namespace, name=name, version=version)
     place = await tenancy.get_or_create_namespace(writer, tenant_id, name=namespace, new_id=new_id)
     made = await definitions.publish(
         writer, tenant_id, kind=kind, namespace_id=place.namespace_id, name=name, body=linked,
         created_by=caller.user_id, definition_id=new_id(),
     )  # fmt: skip
+    if made is None:
+        fault = Fault(
+            "/type", "An interaction keeps the type of its first version. Give one of another type another name."
+        )
+        raise BadDefinition(_refusal(kind, namespace, name, (fault,)), (fault,))
     definition = await definitions.get(writer, tenant_id, kind=kind, definition_id=made.definition_id)
     assert definition is not None
     stored = await definitions.version(writer, tenant_id, definition=definition, number=made.number)
@@ -107,6 +119,8 @@ def kind_of(version: Version) -> DefinitionKind:
     match version:
         case AgentVersion():
             return DefinitionKind.AGENT
+        case RouterVersion():
+            return DefinitionKind.ROUTER
         case AiModelVersion():
             return DefinitionKind.AI_MODEL
         case InteractionVersion():
@@ -126,6 +140,8 @@ def faults_of(version: Version) -> tuple[Fault, ...]:
     match version:
         case AgentVersion():
             return faults_of_agent(version)
+        case RouterVersion():
+            return faults_of_router(version)
         case AiModelVersion():
             return faults_of_model(version)
         case InteractionVersion():

@@ -14,11 +14,13 @@ from typing import Any
 from uuid import UUID
 
 from folkmoot.domain.definitions import Reference, Version
+from folkmoot.domain.routers import CandidateKind
 from folkmoot.domain.schema_documents import step
 
 Json = Any
 
 SPREAD = ("later", "server")  # fields whose own fields stand among the others on the wire
+UNSAID = CandidateKind.AGENT  # what a link of a participant leads to where nothing else is said
 NESTED = {"compactionModel": "contextSettings"}  # fields that stand inside another one on the wire
 
 
@@ -78,8 +80,9 @@ def _fields(value: Any, *, shown: Callable[[Reference], str]) -> dict[str, Json]
     """Fields by their wire names; what is kept for later parts, and a connector's server, stand among the others, as on the wire."""
     plain: dict[str, Json] = {}
     for field in fields(value):
-        part = _plain(getattr(value, field.name), shown=shown)
-        if part == []:
+        whole = getattr(value, field.name)
+        part = _plain(whole, shown=shown)
+        if part in ([], None) or whole is UNSAID:
             continue  # nothing listed is as if nothing was said
         plain.update(part if field.name in SPREAD else {wire_name(field.name): part})
     for name, place in NESTED.items():

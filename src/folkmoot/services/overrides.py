@@ -6,7 +6,7 @@ Deliberately absent: what a model is asked.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
 from folkmoot.domain.definitions import (
@@ -21,6 +21,7 @@ from folkmoot.domain.override_checks import (
     OVERRIDES,
     faults_of_override_names,
     faults_of_overrides,
+    faults_of_router_overrides,
     later_purposes,
 )
 from folkmoot.domain.schema_documents import step
@@ -91,9 +92,15 @@ class Overrides:
         """What compacts for the participant; null: its own model."""
         return self._chosen.get((name, ModelPurpose.COMPACTION), self._compacting)
 
-    def faults_of_names(self, names: list[str]) -> list[Fault]:
-        """Overrides of nobody, and participants for whom a dedicated model is asked for that nothing names."""
+    def routing(self, name: str) -> ModelChoice | None:
+        """What the participant's routers ask in place of their own models; null: those."""
+        return self._chosen.get((name, ModelPurpose.ROUTER), self._for_all)
+
+    def faults_of_names(self, names: list[str], *, routed: Collection[str]) -> list[Fault]:
+        """Overrides of nobody, overrides for routers that there are none of, and participants for whom a dedicated model is asked
+        for that nothing names. `routed`: those for whom a router's model is asked."""
         found = list(faults_of_override_names(self._given, names))
+        found += faults_of_router_overrides(self._given, names, routed)
         given = {override.agent_name for override in self._given if override.purpose is ModelPurpose.COMPACTION}
         lacking = [name for name in names if name not in given] if self._lacks_compacting else []
         if lacking:

@@ -15,6 +15,7 @@ from folkmoot.store.database import Reader
 
 NOUNS = {
     DefinitionKind.AGENT: "agent",
+    DefinitionKind.ROUTER: "router",
     DefinitionKind.AI_MODEL: "AI model",
     DefinitionKind.INTERACTION: "interaction",
     DefinitionKind.MCP_CONNECTOR: "MCP connector",
@@ -59,3 +60,19 @@ async def enabled(
     if pinned.is_disabled:
         return f"Version {pinned.number} of {title} is disabled. Enable it, or refer to another version."
     return pinned
+
+
+async def enabled_of_either(
+    reader: Reader, tenant_id: UUID, *, kinds: tuple[DefinitionKind, DefinitionKind], reference: Reference, namespace: str | None = None
+) -> StoredVersion | str:  # fmt: skip
+    """The same of the first of two kinds that has one of this name or id, whatever becomes of the other."""
+    for kind in kinds:
+        try:
+            found = await find(reader, tenant_id, kind=kind, reference=reference, namespace=namespace)
+        except NotFound as error:
+            missing = str(error)
+            continue
+        pinned = Reference(definition_id=found.definition_id, version=reference.version)
+        return await enabled(reader, tenant_id, kind=kind, reference=pinned)
+    first, second = (NOUNS[kind] for kind in kinds)
+    return missing.replace(f"no {second} ", f"no {first} or {second} ", 1)

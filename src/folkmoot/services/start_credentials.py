@@ -155,11 +155,17 @@ async def lacks(reader: Reader, caller: Caller, *, resolved: ResolvedInteraction
     known = await _known(reader, caller)
     stack = resolved.credential_stack
     known = replace(known, entries=stack.entries if stack is not None else (*resolved.credentials, *known.entries))
-    told = {
-        participant.agent_name: _lack(participant.model, known, bench.read_key, is_stack=stack is not None)
-        for participant in resolved.participants
-    }
-    return [Fault("", f"Agent '{name}' cannot be asked. {lack}") for name, lack in told.items() if lack is not None]
+    asked = [
+        *((f"Agent '{each.agent_name}'", each.model) for p in resolved.participants for each in p.variants),
+        *((f"Router '{each.name}'", each.model) for p in resolved.participants for each in p.routers),
+    ]
+    told = (
+        (title, _lack(model, known, bench.read_key, is_stack=stack is not None))
+        for title, model in asked
+        if model is not None
+    )
+    found = dict.fromkeys(f"{title} cannot be asked. {lack}" for title, lack in told if lack is not None)
+    return [Fault("", words) for words in found]
 
 
 async def lack_of(database: Database, caller: Caller, *, model: ModelChoice, read_key: ReadKey) -> str | None:

@@ -28,6 +28,7 @@ from folkmoot.domain.definitions import (
 from folkmoot.domain.json_text import visible
 from folkmoot.domain.model_calls import Usage
 from folkmoot.domain.operations import Descriptor, OperationVersion
+from folkmoot.domain.routers import RouterVersion
 
 T = TypeVar("T")
 
@@ -99,6 +100,7 @@ OPERATION_VERSION: Codec[OperationVersion] = Codec(OperationVersion)
 DESCRIPTOR: Codec[Descriptor] = Codec(Annotated[Descriptor, Field(discriminator="type")])
 VERSIONS: dict[DefinitionKind, Codec[Any]] = {
     DefinitionKind.AGENT: Codec(AgentVersion),
+    DefinitionKind.ROUTER: Codec(RouterVersion),
     DefinitionKind.AI_MODEL: Codec(AiModelVersion),
     DefinitionKind.INTERACTION: Codec(InteractionVersion),
     DefinitionKind.MCP_CONNECTOR: Codec(McpConnectorVersion),

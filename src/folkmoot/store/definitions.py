@@ -36,8 +36,11 @@ class Published:
 async def publish(
     writer: Writer, tenant_id: UUID, *, kind: DefinitionKind, namespace_id: UUID, name: str, body: Version,
     created_by: UUID, definition_id: UUID,
-) -> Published:  # fmt: skip
-    """Add a version, and with the first one the definition (as `definition_id`). A body equal to the latest adds nothing."""
+) -> Published | None:  # fmt: skip
+    """Add a version, and with the first one the definition (as `definition_id`). A body equal to the latest adds nothing.
+
+    Null: the definition is an interaction of another type, and stays as it is.
+    """
     text = VERSIONS[kind].write(body)
     place = {"tenant_id": tenant_id, "kind": kind, "namespace_id": namespace_id, "name": safe(name)}
     row = None
@@ -51,6 +54,8 @@ async def publish(
         # No row: it was deleted between the two statements, and the name is free again.
         row = await _sql.lock_definition(writer.connection, **place, body=text)
     found, number = row["definition_id"], row["latest_version"]
+    if row["is_other_type"]:
+        return None
     if row["is_same"]:
         return Published(found, number, Outcome.UNCHANGED)
     await _insert_version(writer, tenant_id, id_=found, number=number + 1, text=text, created_by=created_by)

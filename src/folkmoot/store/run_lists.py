@@ -35,7 +35,10 @@ class RunKeys:
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """A run beside what was given at its start. `now`: the database's time at which this held. `pending`: what it waits for."""
+    """A run beside what was given at its start. `now`: the database's time at which this held. `pending`: what it waits for.
+
+    `dispatch_began_at`: of the dispatch whose call it waits about; null: it is no dispatch's.
+    """
 
     run: Run
     now: datetime
@@ -45,6 +48,7 @@ class RunView:
     duration_warning_to_ai: timedelta | None = None
     ai_model_overrides: tuple[ModelOverride, ...] = ()
     keys: RunKeys = field(default_factory=RunKeys)
+    dispatch_began_at: datetime | None = None
 
 
 _KEYS: Codec[RunKeys] = Codec(RunKeys)
@@ -140,4 +144,6 @@ def _view(row: Any) -> RunView:
     warning = SPAN.read(row["duration_warning_to_ai"] or "null")
     overrides = OVERRIDES.read(row["ai_model_overrides"] or "[]")
     keys = _KEYS.read(row["keys"]) if row["keys"] is not None else RunKeys()
-    return RunView(read_run(row), row["now"], inputs, disabled, entry, warning, overrides, keys)
+    return RunView(
+        read_run(row), row["now"], inputs, disabled, entry, warning, overrides, keys, row["dispatch_began_at"]
+    )

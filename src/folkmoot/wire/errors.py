@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from folkmoot.kernel.errors import Fault
-from folkmoot.wire.formats import ResponseShape
+from folkmoot.wire.formats import ResponseShape, variant
 
 _LONGEST_NAME = 80
+_VARIANTS = (variant("RoundRobin"), variant("Managed"))
 
 
 class ProblemError(ResponseShape):
@@ -53,6 +54,8 @@ def pointer_to(place: Iterable[str | int]) -> str:
 def _fault_of(detail: Mapping[str, Any], within: tuple[str | int, ...]) -> Fault:
     place: tuple[str | int, ...] = tuple(detail["loc"])
     place = place[len(within) :] if place[: len(within)] == within else place
+    # The shape of several that the body was taken for is no part of it.
+    place = place[1:] if place and place[0] in _VARIANTS else place
     # Pydantic marks a fault of a key, as against its value, by a part that the body does not have.
     place = place[:-1] if place and place[-1] == "[key]" and detail["type"] != "extra_forbidden" else place
     if detail["type"] == "json_invalid":

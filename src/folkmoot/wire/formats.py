@@ -212,6 +212,11 @@ class RequestShape(BaseModel):
 Shown = TypeVar("Shown")
 
 
+def variant(name: str) -> str:
+    """The tag of one of several shapes that a body may have: such as no field is called, for faults stand below it."""
+    return f"({name})"
+
+
 class Page(ResponseShape, Generic[Shown]):
     """A page of a list. `next` is the cursor to pass as `?after=`; null on the last page. Each noun names its own."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from uuid import UUID
 
 from folkmoot.api.mapping.bindings import link
@@ -18,7 +18,7 @@ from folkmoot.domain.connectors import (
     Refreshed,
     StoredOperation,
 )
-from folkmoot.domain.definitions import Reference, StoredVersion
+from folkmoot.domain.definitions import Participant, Reference, StoredVersion
 from folkmoot.domain.operation_changes import OperationSettings
 from folkmoot.domain.operations import ApprovalMode, Http, OpenApiDescriptor, OperationTarget, Stdio, is_gated
 from folkmoot.kernel.errors import Fault
@@ -180,11 +180,16 @@ def operation(found: ShownOperation, tenant_id: UUID) -> wire.ExternalOperation:
 def tools(survey: Survey) -> wire.InteractionTools:
     return wire.InteractionTools(
         participants=tuple(
-            wire.ParticipantTools(agent_name=each.name, tools=tuple(_tool(tool) for tool in each.tools))
+            wire.ParticipantTools(agent_name=each.name, tools=tuple(dict.fromkeys(_tools(each))))
             for each in survey.participants
         ),
         problems=survey.problems,
     )
+
+
+def _tools(participant: Participant) -> Iterator[wire.InteractionTool]:
+    """Of each agent that may have the seat."""
+    return (_tool(tool) for variant in participant.variants for tool in variant.tools)
 
 
 def _tool(tool: Tool) -> wire.InteractionTool:

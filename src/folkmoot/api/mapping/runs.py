@@ -14,6 +14,7 @@ from folkmoot.api.mapping import overrides
 from folkmoot.api.mapping.credentials import credential_failures, run_keys
 from folkmoot.api.mapping.items import context
 from folkmoot.api.mapping.pending import LISTED_CHARACTERS, deferred_tool_calls, pending_approval
+from folkmoot.api.mapping.teams import agents_of_turns, managed_dispatch, routing_decisions
 from folkmoot.api.mapping.usage import counts
 from folkmoot.domain.definitions import ResolvedInteraction
 from folkmoot.domain.items import MAIN_THREAD, Floor, StoredItem, ToolResult
@@ -52,7 +53,11 @@ def process_with_details(details: RunDetails) -> wire.InteractionProcessWithDeta
 def row(view: RunView) -> wire.InteractionProcess:
     """A row of a list: its conversation and usage are empty (B63)."""
     return wire.InteractionProcess(
-        **_fields(view, limit=LISTED_CHARACTERS), context=context(()), token_usage=(), credential_failures=()
+        **_fields(view, limit=LISTED_CHARACTERS),
+        context=context(()),
+        token_usage=(),
+        credential_failures=(),
+        routing_decisions=(),
     )
 
 
@@ -65,11 +70,12 @@ def execution_time(view: RunView) -> timedelta:
 
 
 def token_usage(
-    calls: Sequence[ModelCallRecord], *, agents: Mapping[str, UUID] | None = None, open_turns: frozenset[UUID] | None = None
+    calls: Sequence[ModelCallRecord], *, agents: Mapping[str, UUID] | None = None, chosen: Mapping[UUID, UUID] | None = None,
+    open_turns: frozenset[UUID] | None = None,
 ) -> tuple[wire.InteractionProcessTokenUsage, ...]:  # fmt: skip
     """A record per turn, participant, model, key and tier, in the order of their first calls.
 
-    `agents`: the agents' ids by the participants' names. `open_turns`: turns that go on; if it is not known, that of the call
+    `agents`: the agents' ids by the participants' names; `chosen`: those whom routers gave a turn to, by its id. `open_turns`: turns that go on; if it is not known, that of the call
     which began last. A call whose usage nobody told counts with zeros.
     """
     if open_turns is None:
@@ -80,7 +86,7 @@ def token_usage(
             _turn(call), call.participant, call.provider, call.model, call.credential, call.is_own_license, call.service_tier,
         )  # fmt: skip
         groups.setdefault(key, []).append(call)
-    return tuple(_usage(group, agents or {}, open_turns) for group in groups.values())
+    return tuple(_usage(group, agents or {}, chosen or {}, open_turns) for group in groups.values())
 
 
 def turns_under_way(items: Iterable[StoredItem], *, is_ended: bool) -> frozenset[UUID]:
@@ -105,7 +111,10 @@ def turns_under_way(items: Iterable[StoredItem], *, is_ended: bool) -> frozenset
 
 
 def _usage(
-    group: Sequence[ModelCallRecord], agents: Mapping[str, UUID], open_turns: frozenset[UUID]
+    group: Sequence[ModelCallRecord],
+    agents: Mapping[str, UUID],
+    chosen: Mapping[UUID, UUID],
+    open_turns: frozenset[UUID],
 ) -> wire.InteractionProcessTokenUsage:
     first = group[0]
     return wire.InteractionProcessTokenUsage(
@@ -114,7 +123,7 @@ def _usage(
         provider=first.provider,
         model=first.model,
         agent_name=first.participant,
-        agent_id=agents.get(first.participant),
+        agent_id=chosen.get(_turn(first)) or agents.get(first.participant),
         usages=counts(*(call.usage for call in group if call.usage is not None)),
         finished=_turn(first) not in open_turns and all(call.ended_at is not None for call in group),
         credential_id=first.credential,
@@ -132,20 +141,26 @@ def _whole_fields(whole: WholeRun) -> dict[str, Any]:
     return {
         **_fields(whole.view),
         "context": context(whole.items),
+        "routing_decisions": tuple(routing_decisions(whole.items)),
         "credential_failures": credential_failures(whole.credential_failures),
         "token_usage": token_usage(
-            whole.calls, agents=_agents(whole.resolved), open_turns=turns_under_way(whole.items, is_ended=is_ended)
+            whole.calls,
+            agents=_agents(whole.resolved),
+            chosen=agents_of_turns(whole.items),
+            open_turns=turns_under_way(whole.items, is_ended=is_ended),
         ),
     }
 
 
 def _gated(resolved: ResolvedInteraction) -> tuple[wire.GatedTool, ...]:
-    return tuple(
+    gated = (
         wire.GatedTool(agent_name=participant.name, function_name=tool.name)
         for participant in resolved.participants
-        for tool in participant.tools
+        for variant in participant.variants
+        for tool in variant.tools
         if tool.is_gated and tool.name not in resolved.disabled_tools
     )
+    return tuple(dict.fromkeys(gated))
 
 
 def _agents(resolved: ResolvedInteraction) -> dict[str, UUID]:
@@ -153,22 +168,23 @@ def _agents(resolved: ResolvedInteraction) -> dict[str, UUID]:
 
 
 def _approval(view: RunView, *, limit: int | None) -> dict[str, Any]:
-    """The gated call that the run waits for, and those behind it: null unless it does."""
+    """The gated call that the run waits for, those behind it, and the dispatch that it is of: null unless it does."""
     entry = view.pending
     if (
         view.run.status is not RunStatus.PENDING_APPROVAL
         or entry is None
         or entry.pending.kind is not PendingKind.APPROVAL
     ):
-        return {"pending_approval": None, "deferred_tool_calls": None}
+        return {"pending_approval": None, "deferred_tool_calls": None, "managed_dispatch": None}
     return {
         "pending_approval": pending_approval(entry, limit=limit),
         "deferred_tool_calls": deferred_tool_calls(entry.pending.card, limit=limit),
+        "managed_dispatch": managed_dispatch(entry.pending.card, view.dispatch_began_at, limit=limit),
     }
 
 
 def _fields(view: RunView, *, limit: int | None = None) -> dict[str, Any]:
-    """Every field but the two that grow. `limit`: how many characters of a pending call's texts are shown; null for all."""
+    """Every field but those that grow. `limit`: how many characters of a pending call's texts are shown; null for all."""
     run = view.run
     return {
         "id": run.run_id,
@@ -219,9 +235,8 @@ _OF_LATER_PARTS: dict[str, Any] = {
             "retention_lease_inherited_from_process_id",
             "web_download_partition_id",
             "web_access_overrides",
-            "managed_dispatch",
             "swarm",
         )
     ),
-    **dict.fromkeys(("looms", "loom_gifts", "routing_decisions"), ()),
+    **dict.fromkeys(("looms", "loom_gifts"), ()),
 }

@@ -1,4 +1,4 @@
-"""Agents, AI models, interactions, connectors and credential stacks: by name below their namespace, by id at the top. Each kind has the same routes.
+"""Agents, routers, AI models, interactions, connectors and credential stacks: by name below their namespace, by id at the top. Each kind has the same routes.
 
 Annotations are evaluated when a route is made, for the bodies' types differ by kind; so no `from __future__ import annotations`.
 """
@@ -13,7 +13,7 @@ from fastapi import APIRouter, Depends, Response
 from folkmoot.api.bodies import KeyedRoute
 from folkmoot.api.document import shown_as
 from folkmoot.api.doors import Caller, Doors, Doorway, Reader, may
-from folkmoot.api.mapping import agents, ai_models, connectors, credential_stacks, interactions
+from folkmoot.api.mapping import agents, ai_models, connectors, credential_stacks, interactions, routers
 from folkmoot.api.mapping.cursors import name_cursor, number_cursor, read_name_cursor, read_number_cursor
 from folkmoot.api.mapping.references import version_at
 from folkmoot.api.paging import DEFAULT_LIMIT, Limit, cut
@@ -73,7 +73,8 @@ def add_writing(k: Kind) -> None:
     """Create, and put by name."""
     collection = f"/namespaces/{{namespace_name}}/{k.path}"
     publisher = Annotated[Caller, may(k.right)]
-    creation = Annotated[k.create, shown_as({"name": f"my-{k.noun}", "version": k.example})]  # type: ignore[name-defined]
+    typed = {"type": "RoundRobin"} if k.kind is DefinitionKind.INTERACTION else {}
+    creation = Annotated[k.create, shown_as({"name": f"my-{k.noun}", **typed, "version": k.example})]  # type: ignore[name-defined]
     addition = Annotated[k.add, shown_as(k.example)]  # type: ignore[name-defined]
 
     @router.post(
@@ -199,8 +200,16 @@ KINDS = (
         {"provider": "openai-compatible", "modelName": "qwen3:0.6b", "baseUrl": "http://127.0.0.1:11434/v1"},
     ),
     Kind(
-        DefinitionKind.INTERACTION, "interactions", "interaction", wire.InteractionRequest, wire.RoundRobinInteractionVersionRequest,
-        wire.Interaction, wire.InteractionPage, wire.RoundRobinInteractionVersionPage, writing_down(interactions.version_of),
+        DefinitionKind.ROUTER, "routers", "router", wire.RouterRequest, wire.RouterVersionRequest, wire.Router, wire.RouterPage,
+        wire.RouterVersionPage, writing_down(routers.version_of), routers.router, routers.version,
+        {
+            "candidates": [{"agent": "optimist", "description": "When hope is needed."}, {"agent": "sceptic"}],
+            "rules": [{"candidate": "sceptic", "turnNumber": 1}], "model": "small", "fallback": "optimist",
+        },
+    ),
+    Kind(
+        DefinitionKind.INTERACTION, "interactions", "interaction", wire.InteractionRequest, wire.InteractionVersionRequest,
+        wire.Interaction, wire.InteractionPage, wire.InteractionVersionPage, writing_down(interactions.version_of),
         interactions.interaction, interactions.version,
         {
             "agents": [{"agent": "optimist", "name": "Ann"}, {"agent": "optimist", "name": "Ben"}],

@@ -6,8 +6,9 @@ on conflict (tenant_id, kind, namespace_id, name) where deleted_at is null do no
 returning definition_id;
 
 -- name: lock_definition^
--- Whoever holds this row adds the next version.
-select d.definition_id, d.latest_version, v.body = :body::jsonb as is_same
+-- Whoever holds this row adds the next version. An interaction's type is that of its first one, in which RoundRobin may go unsaid.
+select d.definition_id, d.latest_version, v.body = :body::jsonb as is_same,
+    d.kind = 'Interaction' and coalesce(v.body ->> 'type', 'RoundRobin') <> coalesce(:body::jsonb ->> 'type', 'RoundRobin') as is_other_type
 from definition d join definition_version v on v.tenant_id = d.tenant_id and v.definition_id = d.definition_id and v.number = d.latest_version
 where d.tenant_id = :tenant_id and d.kind = :kind and d.namespace_id = :namespace_id and d.name = :name and d.deleted_at is null
 for update of d;

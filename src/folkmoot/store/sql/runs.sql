@@ -124,7 +124,9 @@ select p.*, w.pinged_at as worker_pinged_at, folkmoot_now() as now, r.body -> 'i
     r.body -> 'duration_warning_to_ai' as duration_warning_to_ai, r.body -> 'ai_model_overrides' as ai_model_overrides,
     x.pending_id as x_pending_id, x.kind as x_kind, x.asked_at as x_asked_at, x.expires_at as x_expires_at, x.card as x_card,
     x.binding_hash as x_binding_hash, x.outcome as x_outcome, x.answer as x_answer, x.answered_at as x_answered_at,
-    x.answered_by as x_answered_by, x.answered_by_name as x_answered_by_name, x.channel as x_channel
+    x.answered_by as x_answered_by, x.answered_by_name as x_answered_by_name, x.channel as x_channel,
+    (select i.created_at from item i where i.tenant_id = p.tenant_id and i.run_id = p.run_id
+        and i.sequence = (x.card -> 'managedDispatch' ->> 'floorSequence')::bigint) as dispatch_began_at
 from process p left join worker w using (worker_id) left join resolved_definition r on r.tenant_id = p.tenant_id and r.run_id = p.run_id
     left join pending x on x.tenant_id = p.tenant_id and x.run_id = p.run_id and x.pending_id = p.pending_id
 where p.tenant_id = :tenant_id and p.run_id = any(:run_ids::uuid[])

@@ -3,6 +3,8 @@
 Deliberately absent: secrets. A header names a secret's id or the run input that chooses one.
 """
 
+from typing import Literal
+
 from folkmoot.wire.definitions.links import ApprovalMode, Bytes, LinkText, OperationLinkRequest, Scheme, Seconds
 from folkmoot.wire.formats import (
     Flag,
@@ -65,7 +67,10 @@ class WebAccess(ResponseShape):
 
 
 class InteractionAgentBinding(ResponseShape):
-    """A participant. `name` null: the agent's own; `agent` is an agent or a router."""
+    """A participant. `name` null: the agent's own; `agent` is an agent or a router, as `kind` says. The last two are ours.
+
+    `description`: what a manager reads of it; null: the agent's own.
+    """
 
     name: str | None
     agent: VersionReference
@@ -73,6 +78,8 @@ class InteractionAgentBinding(ResponseShape):
     external_operations_open_api: tuple[OpenApiExternalOperationBinding, ...]
     loom_id: Uuid | None
     web_access: WebAccess | None
+    kind: Literal["Agent", "Router"]
+    description: str | None
 
 
 class ConnectorAuthenticationHeaderRequest(RequestShape):
@@ -118,7 +125,10 @@ class WebAccessRequest(RequestShape):
 
 
 class InteractionAgentBindingRequest(RequestShape):
-    """A participant. `agent` is an agent or a router: a name, `namespace/name`, `name@3`, or an id and a version."""
+    """A participant. `agent` is an agent or a router: a name, `namespace/name`, `name@3`, or an id and a version.
+
+    `kind` says which; without it an agent of that name goes before a router.
+    """
 
     name: Name | None = None
     agent: ReferenceRequest
@@ -126,3 +136,5 @@ class InteractionAgentBindingRequest(RequestShape):
     external_operations_open_api: tuple[OpenApiExternalOperationBindingRequest, ...] = ()
     loom_id: Uuid | None = None
     web_access: WebAccessRequest | None = None
+    kind: Literal["Agent", "Router"] | None = None
+    description: Text | None = None

@@ -1,12 +1,13 @@
-"""Interactions: who takes part, what they may do, what they are to answer.
+"""Interactions of both types: who takes part, what they may do, what they are to answer.
 
-Deliberately absent: managed interactions, as yet.
+Deliberately absent: in a managed interaction's version, all that is about rounds, passes and votes.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Discriminator, Field, Strict, Tag
 
 from folkmoot.wire.definitions.bindings import (
     InteractionAgentBinding,
@@ -41,7 +42,10 @@ from folkmoot.wire.formats import (
     Text,
     Timespan,
     VersionReference,
+    variant,
 )
+
+Dispatches = Annotated[int, Strict(), Field(ge=1, le=50)]
 
 
 class ChatMode(StrEnum):
@@ -68,7 +72,7 @@ class InteractionSystemPromptMode(StrEnum):
 
 
 class RoundRobinInteractionHumanSettings(ResponseShape):
-    """How a person takes part."""
+    """How a person takes part, in an interaction of either type."""
 
     chat_mode: ChatMode
     include_in_votes: bool
@@ -85,16 +89,10 @@ class InteractionSwarmSettings(ResponseShape):
     max_total: int | None
 
 
-class RoundRobinInteractionVersion(DefinitionVersion):
-    """One version of a round-robin interaction; the last five fields are ours."""
+class SharedInteractionVersion(DefinitionVersion):
+    """What a version of either type has."""
 
-    agents: tuple[InteractionAgentBinding, ...]
-    is_no_action_allowed: bool
-    is_voting_allowed: bool
-    is_direct_questioning_allowed: bool
-    is_solution_proposal_allowed: bool
     human_settings: RoundRobinInteractionHumanSettings | None
-    maximum_no_action_loops: int | None
     external_operations_mcp: tuple[McpExternalOperationBinding, ...]
     external_operations_open_api: tuple[OpenApiExternalOperationBinding, ...]
     inputs_connector_authentication_secret: tuple[ConnectorAuthenticationSecretInput, ...]
@@ -111,24 +109,45 @@ class RoundRobinInteractionVersion(DefinitionVersion):
     swarm: InteractionSwarmSettings | None
     credential_stack: str | None
     duration_human_timeout: Timespan | None
-    maximum_rounds: int | None
-    solution_rule: DecisionRule
-    vote_rule: DecisionRule
     budget: InteractionBudget | None
 
 
+class RoundRobinInteractionVersion(SharedInteractionVersion):
+    """One version of a round-robin interaction. Ours: `type`, `durationHumanTimeout`, `budget`, `maximumRounds` and the rules."""
+
+    type: Literal["RoundRobin"]
+    agents: tuple[InteractionAgentBinding, ...]
+    is_no_action_allowed: bool
+    is_voting_allowed: bool
+    is_direct_questioning_allowed: bool
+    is_solution_proposal_allowed: bool
+    maximum_no_action_loops: int | None
+    maximum_rounds: int | None
+    solution_rule: DecisionRule
+    vote_rule: DecisionRule
+
+
+class ManagedInteractionVersion(SharedInteractionVersion):
+    """One version of a managed interaction: the manager sends work to the agents, to several at once up to a limit."""
+
+    type: Literal["Managed"]
+    manager: InteractionAgentBinding
+    agents: tuple[InteractionAgentBinding, ...]
+    maximum_concurrent_dispatches: int
+
+
 class Interaction(DefinitionResource):
-    """An interaction and its newest version, disabled or not."""
+    """An interaction and its newest version, disabled or not. All its versions are of one type."""
 
     type: Literal["RoundRobin", "Managed"]
-    latest_version: RoundRobinInteractionVersion
+    latest_version: RoundRobinInteractionVersion | ManagedInteractionVersion
 
 
 class InteractionPage(Page[Interaction]):
     """A page of interactions."""
 
 
-class RoundRobinInteractionVersionPage(Page[RoundRobinInteractionVersion]):
+class InteractionVersionPage(Page[RoundRobinInteractionVersion | ManagedInteractionVersion]):
     """A page of versions, the newest first."""
 
 
@@ -150,16 +169,11 @@ class InteractionSwarmSettingsRequest(RequestShape):
     max_total: Count | None = None
 
 
-class RoundRobinInteractionVersionRequest(RequestShape):
-    """A new version of a round-robin interaction. `solutionSchema` is a JSON Schema (draft 2020-12) as text."""
+class SharedInteractionVersionRequest(RequestShape):
+    """What a version of either type may say. `solutionSchema` is a JSON Schema (draft 2020-12) as text."""
 
     agents: Annotated[tuple[InteractionAgentBindingRequest, ...], Field(min_length=1)]
-    is_no_action_allowed: Flag = False
-    is_voting_allowed: Flag = False
-    is_direct_questioning_allowed: Flag = False
-    is_solution_proposal_allowed: Flag = False
     human_settings: RoundRobinInteractionHumanSettingsRequest | None = None
-    maximum_no_action_loops: Positive | None = None
     external_operations_mcp: tuple[McpExternalOperationBindingRequest, ...] = ()
     external_operations_open_api: tuple[OpenApiExternalOperationBindingRequest, ...] = ()
     inputs_connector_authentication_secret: tuple[ConnectorAuthenticationSecretInputRequest, ...] = ()
@@ -176,15 +190,73 @@ class RoundRobinInteractionVersionRequest(RequestShape):
     swarm: InteractionSwarmSettingsRequest | None = None
     credential_stack: LinkText | None = None
     duration_human_timeout: Timespan | None = None
-    maximum_rounds: Positive | None = None
-    solution_rule: DecisionRule = DecisionRule.MAJORITY
-    vote_rule: DecisionRule = DecisionRule.MAJORITY
     budget: InteractionBudgetRequest | None = None
 
 
-class InteractionRequest(RequestShape):
-    """Creates an interaction with its first version."""
+class RoundRobinInteractionVersionRequest(SharedInteractionVersionRequest):
+    """A new version of a round-robin interaction."""
+
+    type: Literal["RoundRobin"] = "RoundRobin"
+    is_no_action_allowed: Flag = False
+    is_voting_allowed: Flag = False
+    is_direct_questioning_allowed: Flag = False
+    is_solution_proposal_allowed: Flag = False
+    maximum_no_action_loops: Positive | None = None
+    maximum_rounds: Positive | None = None
+    solution_rule: DecisionRule = DecisionRule.MAJORITY
+    vote_rule: DecisionRule = DecisionRule.MAJORITY
+
+
+class ManagedInteractionVersionRequest(SharedInteractionVersionRequest):
+    """A version of a managed interaction. The `description` of each of the agents is what the manager reads of it."""
+
+    type: Literal["Managed"] = "Managed"
+    manager: InteractionAgentBindingRequest
+    maximum_concurrent_dispatches: Dispatches = 4
+
+
+class TypedManagedInteractionVersionRequest(ManagedInteractionVersionRequest):
+    """The same where nothing around it says its type."""
+
+    type: Literal["Managed"]
+
+
+class RoundRobinInteractionRequest(RequestShape):
+    """Creates a round-robin interaction with its first version."""
 
     name: Name
     type: Literal["RoundRobin"]
     version: RoundRobinInteractionVersionRequest
+
+
+class ManagedInteractionRequest(RequestShape):
+    """Creates a managed interaction with its first version."""
+
+    name: Name
+    type: Literal["Managed"]
+    version: ManagedInteractionVersionRequest
+
+
+def _tag(value: Any) -> str | None:
+    """By the body's `type`; without one it is the older type, so that what was sent before there were two means the same."""
+    if not isinstance(value, Mapping):
+        return variant("RoundRobin")
+    kind = value.get("type", "RoundRobin")
+    return variant(kind) if kind in ("RoundRobin", "Managed") else None
+
+
+_BY_TYPE = Discriminator(
+    _tag,
+    custom_error_type="interaction_type",
+    custom_error_message="An interaction's 'type' is 'RoundRobin' or 'Managed'; correct it.",
+)
+InteractionRequest = Annotated[
+    Annotated[RoundRobinInteractionRequest, Tag(variant("RoundRobin"))]
+    | Annotated[ManagedInteractionRequest, Tag(variant("Managed"))],
+    _BY_TYPE,
+]
+InteractionVersionRequest = Annotated[
+    Annotated[RoundRobinInteractionVersionRequest, Tag(variant("RoundRobin"))]
+    | Annotated[TypedManagedInteractionVersionRequest, Tag(variant("Managed"))],
+    _BY_TYPE,
+]
