@@ -15,6 +15,7 @@ from folkmoot.domain.definitions import (
 from folkmoot.domain.items import Outcome, Tally
 from folkmoot.domain.model_calls import OwnCall
 from folkmoot.domain.pending import PERSON
+from folkmoot.engine import swarm_tools
 from folkmoot.engine.tools_offered import is_person_asked, own_tools
 
 _NEEDED = {Rule.MAJORITY: "more than half of all participants", Rule.UNANIMOUS: "all participants"}
@@ -60,6 +61,7 @@ def _default(definition: ResolvedInteraction, participant: Participant) -> str:
     gated = [tool.name for tool in tools if tool.is_gated]
     if gated:
         lines.append(f"A person approves each call before it is made: {', '.join(gated)}.")
+    lines += swarm_tools.instructions(definition, participant.name)
     if definition.maximum_rounds is not None:
         lines.append(f"The conversation ends after {_counted(definition.maximum_rounds, 'round')}.")
     return "\n".join(lines)

@@ -24,7 +24,7 @@ from folkmoot.engine.calls import closing_results, open_steps
 from folkmoot.engine.open_parts import Ballot, Question, Turn
 from folkmoot.engine.protocol import Protocol
 from folkmoot.engine.seating import Seating
-from folkmoot.engine.step import AskModel, Record, RunCall
+from folkmoot.engine.step import AskModel, Record, RunCall, Wait
 from folkmoot.kernel.ids import NewId
 
 LAST_TURN_PART = 2  # of the reserve: the last turn begins when a half is left
@@ -99,7 +99,8 @@ def cut(seating: Seating, protocol: Protocol, facts: Facts, new_id: NewId) -> Re
     if turn is None or turn.participant == PERSON:
         return None
     if turn.open_calls:
-        if not isinstance(open_steps(seating, turn, facts, new_id)[0], RunCall):
+        step = open_steps(seating, turn, facts, new_id)[0]
+        if not (isinstance(step, RunCall) or (isinstance(step, Wait) and step.awaits is not None)):
             return None
         return Record(closing_results(protocol, _WHY_CUT, calls=facts.calls, new_id=new_id), cuts=True)
     if turn.kept is not None:

@@ -1,4 +1,4 @@
-"""The tools that a participant is offered: protocol tools where the definition allows, then its own.
+"""The tools that a participant is offered: protocol tools where the definition allows, then its own, then those of sub-runs.
 
 Protocol tools touch nothing outside; the engine reads their calls itself.
 """
@@ -15,6 +15,7 @@ from folkmoot.domain.model_calls import OfferedTool
 from folkmoot.domain.pending import PERSON
 from folkmoot.domain.schema_documents import REFERENCES, SchemaDocument
 from folkmoot.domain.tool_names import READ_RESULT_TOOL
+from folkmoot.engine import swarm_tools
 
 PASS = "pass"
 CALL_VOTE = "call_vote"
@@ -75,7 +76,8 @@ def own_tools(definition: ResolvedInteraction, participant: Participant) -> list
 def usable(definition: ResolvedInteraction, participant: Participant) -> dict[str, Tool]:
     """What a participant may call beyond the protocol in this run; whoever has tools may read on in their results."""
     tools = {tool.name: tool for tool in own_tools(definition, participant)}
-    if participant.tools and READ_RESULT.name not in definition.disabled_tools:
+    tools |= {tool.name: tool for tool in swarm_tools.tools(definition, participant.name)}
+    if (participant.tools or tools) and READ_RESULT.name not in definition.disabled_tools:
         tools[READ_RESULT.name] = READ_RESULT
     return tools
 

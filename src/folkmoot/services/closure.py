@@ -17,7 +17,7 @@ from folkmoot.domain.calls import Tool
 from folkmoot.domain.checking import faults_of_inputs, faults_of_names, later_fields, operations_of
 from folkmoot.domain.contexts import effective
 from folkmoot.domain.costs import Prices, own_prices
-from folkmoot.domain.credentials import StackEntry
+from folkmoot.domain.credentials import StackEntry, StackSnapshot
 from folkmoot.domain.definitions import (
     DEFAULT_WINDOW,
     AgentBinding,
@@ -38,7 +38,7 @@ from folkmoot.domain.prompts import fill
 from folkmoot.domain.schema_documents import step
 from folkmoot.domain.schemas import check_schema
 from folkmoot.domain.time_checks import LIMIT, WARNING, faults_of_warning
-from folkmoot.domain.tool_names import PROTOCOL_TOOLS
+from folkmoot.domain.tool_names import PROTOCOL_TOOLS, SWARM_TOOLS
 from folkmoot.kernel.errors import BadInput, Fault
 from folkmoot.services import references
 from folkmoot.services.overrides import Overrides
@@ -58,6 +58,7 @@ class StartFields:
     the durations likewise. `disabled_tools` null: none were named. `later`: the fields of later parts that were
     sent, by their wire names. `model`: one to use in place of all that the definitions name; only commands set it. `budget`:
     lowers the definition's. `credentials`: entries without names; `credential_stack`: `name` or `namespace/name`.
+    `inherited_disabled_tools`, `inherited_stack`: of a run that starts this one; names that no participant has are no faults then.
     """
 
     inputs: tuple[tuple[str, str], ...] = ()
@@ -75,6 +76,12 @@ class StartFields:
     model: ModelChoice | None = None
     budget: Budget | None = None
     later: Mapping[str, Json] = field(default_factory=dict)
+    inherited_disabled_tools: tuple[str, ...] = ()
+    inherited_stack: StackSnapshot | None = None
+
+    @property
+    def all_disabled_tools(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*(self.disabled_tools or ()), *self.inherited_disabled_tools)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +129,7 @@ class Closure:
         given = dict(request.inputs)
         self._values = {item.name: given.get(item.name, "") for item in self._body.inputs_prompt}
         self._tooling = Tooling(
-            reader, tenant_id, interaction=interaction, given=given, disabled=request.disabled_tools or (), is_survey=is_survey
+            reader, tenant_id, interaction=interaction, given=given, disabled=request.all_disabled_tools, is_survey=is_survey
         )  # fmt: skip
         self._tool_names: set[str] = set()
         self._models: dict[tuple[UUID, int], ModelChoice] = {}
@@ -177,7 +184,7 @@ class Closure:
             context=effective(body.context_settings),
             duration_auto_termination=request.duration_auto_termination or body.duration_auto_termination,
             duration_human_timeout=request.duration_human_timeout or body.duration_human_timeout,
-            disabled_tools=request.disabled_tools or (),
+            disabled_tools=request.all_disabled_tools,
             duration_warning_to_ai=request.duration_warning_to_ai or body.duration_warning_to_ai,
             ai_model_overrides=request.ai_model_overrides,
             budget=lower(body.budget, request.budget),
@@ -332,7 +339,7 @@ class Closure:
         return tuple(tool for tool in found.values() if tool is not None)
 
     def _check_disabled_tools(self) -> None:
-        known = sorted(self._tool_names)
+        known = sorted({*self._tool_names, *(SWARM_TOOLS if self._body.swarm is not None else ())})
         for index, name in enumerate(self._request.disabled_tools or ()):
             if name in PROTOCOL_TOOLS:
                 message = f"'{name}' follows the interaction's own settings; leave it out."

@@ -14,6 +14,7 @@ from folkmoot.api.mapping import overrides
 from folkmoot.api.mapping.credentials import credential_failures, run_keys
 from folkmoot.api.mapping.items import context
 from folkmoot.api.mapping.pending import LISTED_CHARACTERS, deferred_tool_calls, pending_approval
+from folkmoot.api.mapping.swarms import swarm
 from folkmoot.api.mapping.usage import counts
 from folkmoot.domain.definitions import ResolvedInteraction
 from folkmoot.domain.items import Floor, StoredItem
@@ -57,10 +58,12 @@ def row(view: RunView) -> wire.InteractionProcess:
 
 
 def execution_time(view: RunView) -> timedelta:
-    """Time at work, the stretch under way included."""
+    """Time at work, the stretch under way included, be it spent waiting for sub-runs."""
     run = view.run
     if run.status is RunStatus.RUNNING and run.claimed_at is not None:
         return run.execution_time + max(view.now - run.claimed_at, timedelta(0))
+    if run.awaits_since is not None:
+        return run.execution_time + max(view.now - run.awaits_since, timedelta(0))
     return run.execution_time
 
 
@@ -194,6 +197,7 @@ def _fields(view: RunView, *, limit: int | None = None) -> dict[str, Any]:
         else None,
         **_approval(view, limit=limit),
         **run_keys(view.keys),
+        "swarm": swarm(view.swarm) if view.swarm is not None else None,
         **_OF_LATER_PARTS,
     }
 
@@ -213,7 +217,6 @@ _OF_LATER_PARTS: dict[str, Any] = {
             "web_download_partition_id",
             "web_access_overrides",
             "managed_dispatch",
-            "swarm",
         )
     ),
     **dict.fromkeys(("looms", "loom_gifts", "routing_decisions"), ()),
