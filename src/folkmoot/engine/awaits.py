@@ -26,6 +26,8 @@ def is_await(tool: Tool) -> bool:
 def fault_of_await(open_call: OpenCall, sub_runs: Mapping[UUID, RunStatus]) -> str | None:
     """Why these runs cannot be awaited, as a sentence; null where they can."""
     _, _, unknown = _asked(open_call, sub_runs)
+    if not sub_runs:
+        return "No run was started here, so there is nothing to await. start_interaction starts one."
     if not unknown:
         return None
     known = ", ".join(map(str, sub_runs)) or "none"
@@ -48,6 +50,6 @@ def _asked(open_call: OpenCall, sub_runs: Mapping[UUID, RunStatus]) -> tuple[tup
     """The runs that a call awaits, each once; whether all of them; and what of its ids is no sub-run's."""
     arguments = json.loads(open_call.call.arguments_json)
     by_text = {str(run_id): run_id for run_id in sub_runs}
-    asked = dict.fromkeys(text.strip().lower() for text in arguments["ids"])
+    asked = dict.fromkeys(text.strip().lower() for text in arguments.get("ids", by_text))
     found = tuple(by_text[text] for text in asked if text in by_text)
     return found, arguments.get("mode", ALL) != ANY, [text[:100] for text in asked if text not in by_text]

@@ -57,10 +57,14 @@ _AWAIT = Tool(
     "Wait until runs that you started have ended, all of them or the first, and get what came of them.",
     _object(
         {
-            "ids": {"type": "array", "items": _ID, "minItems": 1},
+            "ids": {
+                "type": "array",
+                "items": _ID,
+                "minItems": 1,
+                "description": "Without them: all that were started here.",
+            },
             "mode": {"type": "string", "enum": [ALL, ANY], "description": "Default: all."},
         },
-        required=("ids",),
     ),
     # It keeps its place among a reply's calls: what it waits for may be started, or stopped, by those before it.
     is_idempotent=True,

@@ -65,7 +65,7 @@ class SubRuns:
             case SwarmAction.START:
                 return await self._start(arguments, caller)
             case SwarmAction.AWAIT:
-                ids = tuple(_id_of(text) for text in arguments["ids"])
+                ids = [_id_of(text) for text in arguments["ids"]] if "ids" in arguments else None
                 found = await sub_runs.results(self.database, tenant_id, parent_id=parent_id, run_ids=ids)
                 return [_result(each) for each in found]
             case SwarmAction.LIST:

@@ -7,6 +7,7 @@ who may call (`engine`), and how results are worded (`runtime`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from uuid import UUID
@@ -81,10 +82,12 @@ async def start(
 
 
 async def results(
-    database: Database, tenant_id: UUID, *, parent_id: UUID, run_ids: tuple[UUID, ...]
+    database: Database, tenant_id: UUID, *, parent_id: UUID, run_ids: Sequence[UUID] | None
 ) -> tuple[SubRunResult, ...]:
-    """What came of these sub-runs, in the order given; those that are none of the run's are left out."""
+    """What came of these sub-runs, in the order given; null: of all. Those that are none of the run's are left out."""
     async with database.reader() as reader:
+        if run_ids is None:
+            run_ids = list(await swarms.statuses(reader, tenant_id, run_id=parent_id))
         found = await swarms.results(reader, tenant_id, run_id=parent_id, sub_run_ids=run_ids)
     return tuple(found[run_id] for run_id in dict.fromkeys(run_ids) if run_id in found)
 
