@@ -37,6 +37,15 @@ from folkmoot.store.database import Database
 NAMESPACE = "default"
 CHILD = InteractionVersion(agents=(AgentBinding(Reference("kid"), "Kid"),), prompt="Work.", maximum_rounds=1)
 TALK = {"rules": [{"reply": {"text": "Done."}}]}
+# where a worker dies, and the how manieth time it is there, while a run starts two others (calls 1 and 2), awaits them (call 3), and is woken
+MATRIX = (
+    ("before_call", 1),
+    ("before_sub_run", 1),
+    ("after_sub_run", 2),
+    ("after_call", 1),
+    ("after_pause", 1),
+    ("after_claim", 4),
+)
 
 
 def bench(script: dict[str, Any] | None = None) -> Workbench:
@@ -65,13 +74,14 @@ def script(*replies: list[dict[str, Any]] | str, participant: str = "Ann") -> di
 
 
 async def publish(
-    database: Database, caller: Caller, new_id: NewId, *, name: str = "child", version: InteractionVersion = CHILD
-) -> StartableInteraction:
-    """Publish an interaction of one agent with a scripted model; as a swarm has it."""
+    database: Database, caller: Caller, new_id: NewId, *, name: str = "child", version: InteractionVersion = CHILD,
+    functions: tuple[str, ...] = (), path: str = "/srv/kid.yaml",
+) -> StartableInteraction:  # fmt: skip
+    """Publish an interaction of one agent with these functions and a scripted model; as a swarm has it."""
     documents = [
         Document(NAMESPACE, name, version),
-        Document(NAMESPACE, "kid", AgentVersion(model=Reference("small"))),
-        Document(NAMESPACE, "small", AiModelVersion(provider="scripted", model_name="rules", path="/srv/kid.yaml")),
+        Document(NAMESPACE, "kid", AgentVersion(model=Reference("small"), function_tools=functions)),
+        Document(NAMESPACE, "small", AiModelVersion(provider="scripted", model_name="rules", path=path)),
     ]
     await apply.apply(database, caller, documents, new_id=new_id)
     reference = Reference(name, NAMESPACE)
