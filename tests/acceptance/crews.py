@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import panels
+
 from folkmoot.bootstrap.outside import Outside
-from folkmoot.domain.calls import CallResult, ResultTarget, Tool
+from folkmoot.domain.calls import CallResult, ResultTarget, SwarmTarget, Tool
 from folkmoot.domain.model_calls import Model, ModelChoice, ModelFailure, ModelReply, ModelRequest, OnText
 from folkmoot.domain.operations import SecretHeader
 from folkmoot.kernel.errors import NotFound
@@ -26,10 +28,12 @@ from folkmoot.llm.registry import Models
 from folkmoot.llm.scripted import ScriptedModel
 from folkmoot.runtime import large_results
 from folkmoot.runtime.options import WorkerOptions
+from folkmoot.runtime.sub_runs import Caller, SubRuns
 from folkmoot.runtime.tool_calls import ToolCalls
 from folkmoot.runtime.watched import Watched
 from folkmoot.runtime.worker import Identity, Worker
 from folkmoot.runtime.workshop import Workshop
+from folkmoot.services.closure import Workbench
 from folkmoot.store.appends import Appender
 from folkmoot.store.database import Database, Notifier
 from folkmoot.tools.functions import CallContext, FunctionTools
@@ -95,10 +99,14 @@ class Asking(Listening):
 class Functions:
     tools: FunctionTools
     database: Database
+    sub_runs: SubRuns
 
     async def call(
-        self, tool: Tool, arguments: dict[str, Any], *, call_id: str, tenant_id: UUID, run_id: UUID
+        self, tool: Tool, arguments: dict[str, Any], *, call_id: str, tenant_id: UUID, run_id: UUID, participant: str
     ) -> CallResult:
+        if isinstance(tool.target, SwarmTarget):
+            caller = Caller(UUID(call_id), tenant_id, run_id, participant)
+            return await self.sub_runs.call(tool.target.action, arguments, caller)
         if isinstance(tool.target, ResultTarget):
             return await large_results.read(self.database, arguments, tenant_id=tenant_id, run_id=run_id)
         return await self.tools.run(tool.name, json.dumps(arguments), CallContext(call_id, call_id, str(run_id)))
@@ -136,17 +144,19 @@ async def crew(
     is_apart: bool = False,
     outside: Outside | None = None,
     open_secret: OpenSecret | None = None,
+    bench: Workbench | None = None,
     **options: Any,
 ) -> AsyncIterator[Crew]:
     """A worker that runs until the block ends, and is then drained. `outside`: where its external operations are called.
-    `open_secret`: without it there is no vault."""
+    `open_secret`: without it there is no vault. `bench`: what sub-runs are started with."""
     appender, notifier = Appender(database), Notifier(database)
     model = model or Listening()
     tools = FunctionTools.discover(functions or {})
+    sub_runs = SubRuns(database, bench or Workbench(lambda _: None, lambda _: panels.TALK), new_id, notifier.tell)
     calls = (
-        Functions(tools, database)
+        Functions(tools, database, sub_runs)
         if outside is None
-        else ToolCalls(database, tools, outside, _no_header, OF_PROCESS.mask)
+        else ToolCalls(database, tools, outside, _no_header, OF_PROCESS.mask, sub_runs)
     )
     workshop = Workshop(
         database, appender, model, calls, Watched(notifier.tell), new_id, replace(QUICK, **options), lambda: True, os.environ.get,

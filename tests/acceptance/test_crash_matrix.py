@@ -20,6 +20,7 @@ from keyed_models import CRASHES as KEYS_MATRIX
 from panel_with_tools import panel, transcript
 from panels import Started
 from processes import Hands, hands
+from swarm_at_hand import MATRIX as SWARM_MATRIX
 from waiting_panel import MATRIX as WAITING_MATRIX
 
 from folkmoot.domain.calls import CallFact, CallState
@@ -93,7 +94,7 @@ async def survives(crew: Hands, new_id: NewId, started: Started, *, fault: str) 
 
 async def test_every_fault_point_is_used(database: Database, new_id: NewId, crew: Hands) -> None:
     """Faults.md, head: each registered point is used by the crash matrix, and is reached as often as it says."""
-    assert {point for point, _ in (*MATRIX, *WAITING_MATRIX, *KEYS_MATRIX)} == set(fault_points.POINTS)
+    assert {point for point, _ in (*MATRIX, *WAITING_MATRIX, *KEYS_MATRIX, *SWARM_MATRIX)} == set(fault_points.POINTS)
     reached: Counter[str] = Counter()
     started = await panels.start(database, new_id, panel(new_id))
     for point in fault_points.POINTS:

@@ -207,12 +207,13 @@ async def test_lost_call_counts_with_what_was_set_aside_for_it(database: Databas
     await panels.execute(database, end, call_id, "Lost", guess)
     async with database.reader() as reader:
         lost = (await budgets.day(reader, tenant)).spent
-        tree = await budgets.tree(reader, tenant, root=started.run_id)
-    assert lost == tree and (lost.used, lost.reserved) == (Amounts(700, D("0.7")), Amounts())
+        tree = await budgets.subtree(reader, tenant, top=started.run_id)
+    assert (lost.used, lost.reserved) == (Amounts(700, D("0.7")), Amounts())
+    assert (tree.used, tree.reserved) == (Amounts(700, D("0.7"), 1), Amounts())
     await panels.shift_clock(database, 86_400)
     async with database.reader() as reader:
         assert (await budgets.day(reader, tenant)).spent.used == Amounts()
-        assert (await budgets.tree(reader, tenant, root=started.run_id)).used == Amounts(700, D("0.7"))
+        assert (await budgets.subtree(reader, tenant, top=started.run_id)).used == Amounts(700, D("0.7"), 1)
 
 
 async def test_call_waits_where_only_what_is_set_aside_for_others_leaves_no_room(
@@ -283,7 +284,7 @@ async def test_start_can_lower_a_budget_and_is_refused_what_cannot_be_held(serve
         assert fault["pointer"] == pointer and part in fault["message"]
     run = (await client.put(start, json={"budget": {"tokens": 900}})).json()
     shown = (await client.get(f"{RUNS}/by-id/{run['id']}/usage")).json()
-    assert shown["budget"] == {"tokens": 900, "money": 0.5}
+    assert shown["budget"] == {"tokens": 900, "money": 0.5, "calls": None}
     assert shown["total"]["calls"] == shown["total"]["cost"] == 0 and shown["tree"] is None
 
     # a price that is not known cannot be held to a budget of money: neither a run's nor the tenant's

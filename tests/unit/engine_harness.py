@@ -93,7 +93,7 @@ def tool(name: str, **settings: Any) -> Tool:
     return Tool(name, f"Does {name}.", settings.pop("parameters", OBJECT), **settings)
 
 
-def call(name: str, **arguments: Any) -> ReplyCall:
+def call(name: str, /, **arguments: Any) -> ReplyCall:
     return ReplyCall(name, json.dumps(arguments))
 
 
@@ -142,6 +142,7 @@ class Conversation:
         self.decisions: dict[str, Decision] = {}
         self.ran_out: RunStatus | None = None
         self.under_way: dict[str, UUID] = {}
+        self.sub_runs: dict[UUID, RunStatus] = {}
         self.steps: tuple[Step, ...] = ()
         if heard_before is not None:
             self.add([Item(self.new_id(), DANA, items.HumanMessage(heard_before))])
@@ -161,6 +162,7 @@ class Conversation:
             self.ran_out,
             prompts,
             self.under_way,
+            self.sub_runs,
         )
 
     def request(self, step: AskModel) -> tuple[Entry, ...]:

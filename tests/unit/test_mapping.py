@@ -108,7 +108,7 @@ FULL: dict[str, Any] = {
         "maxTotal": 4,
     },
     "credentialStack": "main", "durationHumanTimeout": "01:00:00", "maximumRounds": 9, "solutionRule": "Unanimous",
-    "voteRule": "Unanimous", "budget": {"tokens": 5_000_000_000, "money": 0.25},
+    "voteRule": "Unanimous", "budget": {"tokens": 5_000_000_000, "money": 0.25, "calls": 40},
 }  # fmt: skip
 
 

@@ -40,9 +40,14 @@ async def test_a_call_without_its_secret_is_not_made_and_tells_nothing_of_the_da
         UUID(int=1), "a/files", UUID(int=2), 1, Http("https://files.example/mcp"), McpDescriptor("read", "Read.", {}),
         headers=(SecretHeader("Authorization", UUID(int=3)),),
     )  # fmt: skip
-    calls = ToolCalls(some, FunctionTools.discover({}), _Uncalled(), read_header, lambda text: text)
+    calls = ToolCalls(some, FunctionTools.discover({}), _Uncalled(), read_header, lambda text: text, some)
     result = await calls.call(
-        Tool("read", "Read.", {}, target=target), {}, call_id="1", tenant_id=UUID(int=4), run_id=UUID(int=5)
+        Tool("read", "Read.", {}, target=target),
+        {},
+        call_id="1",
+        tenant_id=UUID(int=4),
+        run_id=UUID(int=5),
+        participant="Ann",
     )
     assert result.is_error and "was not called" in result.text and says in result.text
     assert "5432" not in result.text
@@ -61,9 +66,11 @@ async def test_a_large_result_is_masked_beside_the_loop() -> None:
 
     some: Any = None
     functions = FunctionTools.discover({"dump": function_tool(limit_bytes=1_000_000)(dump)})
-    calls = ToolCalls(some, functions, _Uncalled(), some, mask)
+    calls = ToolCalls(some, functions, _Uncalled(), some, mask, some)
     for size in (10, 100_000):
         tool = functions.offered("dump")
-        result = await calls.call(tool, {"size": size}, call_id="1", tenant_id=UUID(int=4), run_id=UUID(int=5))
+        result = await calls.call(
+            tool, {"size": size}, call_id="1", tenant_id=UUID(int=4), run_id=UUID(int=5), participant="Ann"
+        )
         assert result.text.startswith("•••x"), result.text[:200]
     assert threads == [True, False]

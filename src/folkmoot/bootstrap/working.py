@@ -14,13 +14,14 @@ from functools import partial
 from uuid import UUID
 
 from folkmoot import __version__
-from folkmoot.bootstrap.installation import Installation, read_key
+from folkmoot.bootstrap.installation import Installation, bench_of, read_key
 from folkmoot.bootstrap.messages import sending
 from folkmoot.bootstrap.outside import Outside, open_outside
 from folkmoot.domain.operations import SecretHeader, header_value
 from folkmoot.domain.providers import is_usual_way
 from folkmoot.llm.catalogue import prices_of
 from folkmoot.runtime.options import WorkerOptions
+from folkmoot.runtime.sub_runs import SubRuns
 from folkmoot.runtime.tool_calls import ToolCalls
 from folkmoot.runtime.watched import Watched
 from folkmoot.runtime.worker import Identity, Worker
@@ -85,7 +86,8 @@ def tool_calls(installation: Installation, outside: Outside) -> ToolCalls:
         secret = await open_secret(installation.database, installation.vault, tenant_id, secret_id=header.secret_id)
         return header_value(header.scheme, secret.reveal())
 
-    return ToolCalls(installation.database, installation.functions, outside, read_header, OF_PROCESS.mask)
+    starts = SubRuns(installation.database, bench_of(installation), installation.new_id, installation.notifier.tell)
+    return ToolCalls(installation.database, installation.functions, outside, read_header, OF_PROCESS.mask, starts)
 
 
 def _quiet_collector() -> None:

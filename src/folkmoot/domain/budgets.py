@@ -1,4 +1,4 @@
-"""How much may be used, in tokens and money: by a run with all that it starts, and by a tenant in a day (UTC).
+"""How much may be used, in tokens, money and calls: by a run with all that it starts, and by a tenant in a day (UTC).
 
 Before a call is sent, the most that it can use is set aside; what is set aside and what was used never exceed the budget together.
 Deliberately absent: the count (`store.budgets`), and prices (`costs`).
@@ -12,6 +12,7 @@ from datetime import datetime
 from decimal import Decimal
 from enum import Enum
 from typing import TypeVar
+from uuid import UUID
 
 from folkmoot.kernel.errors import Fault
 
@@ -22,22 +23,32 @@ REPLY_TOKENS = 4096  # the longest reply under a budget, where neither agent nor
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Null: no limit. `money`: US dollars."""
+    """Null: no limit. `money`: US dollars. `calls`: of models."""
 
     tokens: int | None = None
     money: Decimal | None = None
+    calls: int | None = None
 
     @property
     def is_limit(self) -> bool:
-        return self.tokens is not None or self.money is not None
+        return any(most is not None for _, most in _limits(self))
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetAbove:
+    """A budget of a run that this one was started by, directly or not: this one's calls are held to it too."""
+
+    run_id: UUID
+    budget: Budget
 
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
-    """Tokens of all kinds together, and US dollars."""
+    """Tokens of all kinds together, US dollars, and calls of models."""
 
     tokens: int = 0
     money: Decimal = Decimal(0)
+    calls: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +111,12 @@ def lower(one: Budget | None, other: Budget | None) -> Budget | None:
     """What holds where both do: the lower of each."""
     if one is None or other is None:
         return one or other
-    return Budget(_least(one.tokens, other.tokens), _least(one.money, other.money))
+    return Budget(_least(one.tokens, other.tokens), _least(one.money, other.money), _least(one.calls, other.calls))
 
 
 def faults_of_budget(budget: Budget | None, within: Budget | None = None) -> Iterator[Fault]:
     """What is wrong with a run's budget. `within`: the definition's, which a start can only lower."""
-    for name in ("tokens", "money"):
+    for name in ("tokens", "money", "calls"):
         wanted, most = (getattr(each, name) if each is not None else None for each in (budget, within))
         if wanted is not None and wanted <= 0:
             yield Fault(f"/budget/{name}", "A budget of 0 lets no call be made; name more, or leave it out.")
@@ -129,11 +140,11 @@ def shown_money(amount: Decimal) -> str:
 
 
 def _limits(budget: Budget) -> tuple[tuple[str, int | Decimal | None], ...]:
-    return (("tokens", budget.tokens), ("money", budget.money))
+    return (("tokens", budget.tokens), ("money", budget.money), ("calls", budget.calls))
 
 
 def _shown(name: str, amount: int | Decimal) -> str:
-    return shown_money(Decimal(amount)) if name == "money" else f"{amount:,} tokens"
+    return shown_money(Decimal(amount)) if name == "money" else f"{amount:,} {name}"
 
 
 def _least(one: Limit | None, other: Limit | None) -> Limit | None:

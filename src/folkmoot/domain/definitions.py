@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from folkmoot.domain.budgets import Budget
+from folkmoot.domain.budgets import Budget, BudgetAbove
 from folkmoot.domain.calls import Tool
 from folkmoot.domain.connectors import McpConnectorVersion, OpenApiConnectorVersion
 from folkmoot.domain.contexts import ContextSettings
@@ -269,7 +269,8 @@ class ResolvedInteraction:
     and so are `ai_model_overrides`; what they led to is in the participants.
 
     `allow_platform_fallback` null: it was started before that was asked, and goes on with the operator's keys. `manager`: the
-    participant that sends work to the others; null: participants take turns.
+    participant that sends work to the others; null: participants take turns. `budgets_above`: of the runs that this one is a
+    sub-run of, which its calls are held to beside its own.
     """
 
     interaction_id: UUID
@@ -304,3 +305,4 @@ class ResolvedInteraction:
     manager: str | None = None
     maximum_concurrent_dispatches: int = DEFAULT_CONCURRENT_DISPATCHES
     swarm: PinnedSwarm | None = None
+    budgets_above: tuple[BudgetAbove, ...] = ()

@@ -28,10 +28,24 @@ class ProcessType(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where a run stands in its tree. `swarm_root_id`: the topmost interaction run; `depth`: how many interaction runs are above
+    it. `started_by`: the participant of its parent."""
+
+    tree_root_id: UUID
+    swarm_root_id: UUID
+    parent_id: UUID
+    parent_type: ProcessType
+    depth: int
+    started_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """A row of `process`, with the ping of the worker that holds it. `execution_time` excludes the stretch under way.
 
     `pending_id`: what it waits for a person about; `before_timeout_status`: the waiting state that a person let run out.
+    `awaits_since`: since when it waits for sub-runs, which is time at work too.
     """
 
     tenant_id: UUID
@@ -59,6 +73,7 @@ class Run:
     tags: tuple[str, ...] = ()
     pending_id: UUID | None = None
     before_timeout_status: RunStatus | None = None
+    awaits_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +91,7 @@ class ClaimedRun:
     """What a claim brings: the fence, what the worker knows of the row, and the time limit.
 
     `work_deadline`: when the working time is used up if the run stays at work (null: no limit). `ran_out`: the waiting
-    status that a person let run out, null if none did.
+    status that a person let run out, null if none did. `parent_id`: the interaction run that started it, null if none did.
     """
 
     claim: Claim
@@ -86,6 +101,7 @@ class ClaimedRun:
     is_suspect: bool
     now: datetime
     ran_out: RunStatus | None = None
+    parent_id: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,14 @@ class SwarmLimits:
     max_concurrent: int = 20
     max_total: int = 100
 
+    def lowered(self, settings: SwarmSettings) -> SwarmLimits:
+        """What holds where a sub-run's own interaction sets some: less, never more."""
+        return SwarmLimits(
+            min(self.max_depth, settings.max_depth if settings.max_depth is not None else self.max_depth),
+            min(self.max_concurrent, settings.max_concurrent if settings.max_concurrent is not None else self.max_concurrent),
+            min(self.max_total, settings.max_total if settings.max_total is not None else self.max_total),
+        )  # fmt: skip
+
 
 DEFAULT_LIMITS = SwarmLimits()
 
@@ -64,13 +72,24 @@ class PinnedSwarm:
 
 @dataclass(frozen=True, slots=True)
 class Await:
-    """A participant waits for sub-runs: for all of them, or for the first. `await_id`: of the call that asked for it."""
+    """A participant waits for sub-runs: for all of them, or for the first. `await_id`: of the call that asked for it; `author_id`:
+    of the participant's agent."""
 
     await_id: UUID
     run_ids: tuple[UUID, ...]
     is_all: bool
     participant: str
     thread_id: str
+    author_id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitView:
+    """`is_taken`: the participant was given the awaited results."""
+
+    awaits: Await
+    is_taken: bool
+    started_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +105,20 @@ class SubRun:
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class SwarmView:
+    """A run's place in its tree. `started` and `running` count the sub-runs of the whole tree, `children` are the run's own.
+
+    `is_released`: it has ended, and gave back its place among the running ones.
+    """
+
+    root_id: UUID
+    depth: int
+    limits: SwarmLimits
+    started: int
+    running: int
+    children: tuple[SubRun, ...]
+    is_released: bool
+    awaiting: AwaitView | None

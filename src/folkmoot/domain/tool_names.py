@@ -13,6 +13,11 @@ from folkmoot.kernel.errors import Fault
 PROTOCOL_TOOLS = ("pass", "call_vote", "ask", "propose_solution", "agree", "disagree", "answer")
 MANAGER_TOOLS = ("dispatch", "finish")  # of managed interactions alone; elsewhere a tool may have such a name
 READ_RESULT_TOOL = "read_tool_result"
+START_TOOL = "start_interaction"
+AWAIT_TOOL = "await_interactions"
+LIST_TOOL = "list_interactions"
+STOP_TOOL = "stop_interaction"
+SWARM_TOOLS = (START_TOOL, AWAIT_TOOL, LIST_TOOL, STOP_TOOL)
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _LOOK_ALIKES = str.maketrans("I10-", "llO_")
@@ -26,6 +31,8 @@ def problem_of_name(name: str) -> str | None:
         return f"'{name}' is the conversation's own tool; give this one another name."
     if name == READ_RESULT_TOOL:
         return f"'{name}' is the tool that reads on in large results; give this one another name."
+    if name in SWARM_TOOLS:
+        return f"'{name}' is a tool for sub-runs; give this one another name."
     return None
 
 

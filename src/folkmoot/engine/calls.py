@@ -1,4 +1,4 @@
-"""Tool calls that leave the process: which may start now, which wait for a person, and the results that close the others."""
+"""Tool calls that leave the process: which may start now, which wait for a person or for sub-runs, and the results that close the others."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from folkmoot.domain.operations import OperationTarget
 from folkmoot.domain.pending import Decision, Pending, PendingKind
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.runs import Facts
+from folkmoot.engine import awaits
 from folkmoot.engine.open_parts import OpenCall, Turn
 from folkmoot.engine.protocol import Protocol
 from folkmoot.engine.seating import Seating
@@ -57,6 +58,8 @@ def _in_order(
     """The call whose turn it is in the reply's order: made, refused, or asked a person about."""
     fact = facts.calls.get(open_call.call.call_id)
     has_begun = fact is not None and fact.state is CallState.BEGUN
+    if awaits.is_await(tool):
+        return _awaiting(seating, turn, open_call, tool=tool, facts=facts, new_id=new_id)
     # One that had begun was approved then; it is made again only if it may be repeated.
     if not tool.is_gated or has_begun:
         return _run(open_call, tool, turn)
@@ -67,6 +70,19 @@ def _in_order(
     if refusal is None:
         return _run(open_call, tool, turn)
     return Record((_refused(open_call, turn, refusal, decision=decision, new_id=new_id),))
+
+
+def _awaiting(
+    seating: Seating, turn: Turn, open_call: OpenCall, *, tool: Tool, facts: Facts, new_id: NewId
+) -> RunCall | Record | Wait:
+    """An await: a wait until its runs have ended, then a call that reads what came of them."""
+    fault = awaits.fault_of_await(open_call, facts.sub_runs)
+    if fault is not None:
+        made = result_item(
+            open_call, turn.turn_id, fault, is_error=True, new_id=new_id, thread_id=turn.thread_id
+        )
+        return Record((made,))
+    return awaits.wait_of(seating, open_call, facts.sub_runs) or _run(open_call, tool, turn)
 
 
 def _run(open_call: OpenCall, tool: Tool, turn: Turn) -> RunCall:

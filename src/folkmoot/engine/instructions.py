@@ -16,6 +16,7 @@ from folkmoot.domain.items import Outcome, Tally
 from folkmoot.domain.model_calls import OwnCall
 from folkmoot.domain.pending import PERSON
 from folkmoot.domain.routers import PinnedRouter
+from folkmoot.engine import swarm_tools
 from folkmoot.engine.tools_offered import is_person_asked, own_tools
 
 _NEEDED = {Rule.MAJORITY: "more than half of all participants", Rule.UNANIMOUS: "all participants"}
@@ -96,7 +97,9 @@ def _on_tools(definition: ResolvedInteraction, participant: Participant) -> list
     tools = own_tools(definition, participant)
     lines = [f"Your other tools: {', '.join(tool.name for tool in tools)}."] if tools else []
     gated = [tool.name for tool in tools if tool.is_gated]
-    return [*lines, f"A person approves each call before it is made: {', '.join(gated)}."] if gated else lines
+    if gated:
+        lines.append(f"A person approves each call before it is made: {', '.join(gated)}.")
+    return [*lines, *swarm_tools.instructions(definition, participant.name)]
 
 
 _CHAT = {

@@ -1,7 +1,7 @@
 """Managed interactions: a manager has the floor and sends work to agents, each in a thread of its own; it ends with its answer.
 
 Dispatches of one reply go side by side up to a limit; their results are recorded in the order of the calls. Of several gated calls one
-is shown at a time, once nothing else can go on. Deliberately absent: what a reply adds (`record`), and the manager's own calls (`calls`).
+is shown at a time, the first in call order, once nothing else can go on. Deliberately absent: what a reply adds (`record`), and the manager's own calls (`calls`).
 """
 
 from __future__ import annotations
@@ -64,7 +64,11 @@ def steps_of_calls(seating: Seating, protocol: Protocol, turn: Turn, facts: Fact
             gates.append((_gated(turn, step), step))
         else:
             steps.append(step)
-    return tuple(steps) if steps or not gates else (min(gates, key=lambda gate: turn.open_calls.index(gate[0]))[1],)
+    if steps or not gates:
+        return tuple(steps)
+    # People first: sub-runs go on meanwhile, and what becomes of them wakes the run all the same.
+    first = min(gates, key=lambda gate: (gate[1].awaits is not None, turn.open_calls.index(gate[0])))
+    return (first[1],)
 
 
 def _work(seating: Seating, protocol: Protocol, turn: Turn, facts: Facts, new_id: NewId) -> tuple[Step, ...]:

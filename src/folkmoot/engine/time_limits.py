@@ -24,7 +24,7 @@ from folkmoot.engine.calls import closing_results, open_steps
 from folkmoot.engine.open_parts import Ballot, Question, Turn
 from folkmoot.engine.protocol import Protocol
 from folkmoot.engine.seating import Seating
-from folkmoot.engine.step import AskModel, Record, RunCall
+from folkmoot.engine.step import AskModel, Record, Wait
 from folkmoot.kernel.ids import NewId
 
 LAST_TURN_PART = 2  # of the reserve: the last turn begins when a half is left
@@ -103,7 +103,8 @@ def cut(seating: Seating, protocol: Protocol, facts: Facts, new_id: NewId) -> Re
         steps = open_steps(seating, turn, facts, new_id)
         if seating.manager is not None:
             steps = managed.steps_of_calls(seating, protocol, turn, facts, new_id)
-        if not isinstance(steps[0], RunCall | AskModel):
+        is_for_people = isinstance(steps[0], Wait) and steps[0].awaits is None
+        if is_for_people or isinstance(steps[0], Record):
             return None
         return Record(closing_results(protocol, _WHY_CUT, calls=facts.calls, new_id=new_id), cuts=True)
     if turn.kept is not None:

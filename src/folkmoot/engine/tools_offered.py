@@ -1,4 +1,4 @@
-"""The tools that a participant is offered: protocol tools where the definition allows, then its own.
+"""The tools that a participant is offered: protocol tools where the definition allows, then its own, then those of sub-runs.
 
 Protocol tools touch nothing outside; the engine reads their calls itself.
 """
@@ -17,6 +17,7 @@ from folkmoot.domain.model_calls import OfferedTool
 from folkmoot.domain.pending import PERSON
 from folkmoot.domain.schema_documents import REFERENCES, SchemaDocument
 from folkmoot.domain.tool_names import MANAGER_TOOLS, PROTOCOL_TOOLS, READ_RESULT_TOOL
+from folkmoot.engine import swarm_tools
 
 PASS = "pass"
 CALL_VOTE = "call_vote"
@@ -84,7 +85,8 @@ def own_tools(definition: ResolvedInteraction, participant: Participant) -> list
 def usable(definition: ResolvedInteraction, participant: Participant) -> dict[str, Tool]:
     """What a participant may call beyond the protocol in this run; whoever has tools may read on in their results."""
     tools = {tool.name: tool for tool in own_tools(definition, participant)}
-    has_results = bool(participant.tools) or participant.name == definition.manager
+    tools |= {tool.name: tool for tool in swarm_tools.tools(definition, participant.name)}
+    has_results = bool(participant.tools or tools) or participant.name == definition.manager
     if has_results and READ_RESULT.name not in definition.disabled_tools:
         tools[READ_RESULT.name] = READ_RESULT
     return tools

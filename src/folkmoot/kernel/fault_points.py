@@ -15,10 +15,12 @@ POINTS = (
     "after_key_rests",  # a key failed and rests; the failure of its call was not saved
     "before_commit",  # an outcome is about to be committed
     "after_commit",  # an outcome is committed; the worker does not know yet
-    "after_pause",  # the run waits for a person; nobody has been told
+    "after_pause",  # the run waits for a person or for sub-runs; nobody has been told
     "before_call",  # a tool call is recorded as begun; nothing was sent
     "after_call",  # the tool has done its work; nothing was saved
     "after_content",  # a large result is kept; the item that refers to it is not saved
+    "before_sub_run",  # a sub-run is about to be committed
+    "after_sub_run",  # a sub-run is committed; no worker was told, and the call that started it has no result
     "before_release",  # an ended or handed-back run is about to be let go in memory
 )
 

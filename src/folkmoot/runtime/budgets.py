@@ -1,4 +1,4 @@
-"""Reserves the most that a call can use before it is sent: of its run's budget, and of its tenant's of the day.
+"""Reserves the most that a call can use before it is sent: of its run's budget, of those of the runs above, and of its tenant's of the day.
 
 Where neither has one nothing is asked of the database. A call for which only what is set aside for others leaves no room waits for
 them; one that could use more than is left at all is not made, and its run fails. Deliberately absent: the count (`store.budgets`).
@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from uuid import UUID
 
-from folkmoot.domain.budgets import Amounts, Budget, Room, Spent, refusal, reply_bound, room
+from folkmoot.domain.budgets import Amounts, Budget, BudgetAbove, Room, Spent, refusal, reply_bound, room
 from folkmoot.domain.costs import most_it_can_cost
+from folkmoot.domain.definitions import ResolvedInteraction
 from folkmoot.domain.model_calls import FailureClass, ModelFailure, ModelRequest
 from folkmoot.runtime.workshop import Workshop
 from folkmoot.store import budgets
@@ -42,18 +44,21 @@ class _Held:
 
 
 async def reserved(
-    workshop: Workshop, tenant_id: UUID, run_id: UUID, request: ModelRequest, *, model_call_id: UUID, budget: Budget | None
+    workshop: Workshop, tenant_id: UUID, run_id: UUID, request: ModelRequest, *, model_call_id: UUID, resolved: ResolvedInteraction
 ) -> ModelRequest | ModelFailure:  # fmt: skip
-    """The request, its reply bounded where a budget holds and room was found; else why it is not made. `budget`: the run's."""
+    """The request, its reply bounded where a budget holds and room was found; else why it is not made."""
     has_day = await workshop.tenant_budgets.has_any(workshop.database, tenant_id)
-    if budget is None and not has_day:
+    of_runs = resolved.budgets_above
+    if resolved.budget is not None:
+        of_runs = (*of_runs, BudgetAbove(run_id, resolved.budget))
+    if not of_runs and not has_day:
         return request
     bounded = replace(request, sampling=replace(request.sampling, max_tokens=_reply_tokens(request)))
     wait_seconds = FIRST_WAIT_SECONDS
     while True:
         async with workshop.database.writer() as writer:
             call = await budgets.call_at_hand(writer, tenant_id, run_id=run_id, model_call_id=model_call_id)
-            held = await _held(writer, tenant_id, call, budget=budget, has_day=has_day)
+            held = await _held(writer, tenant_id, call, run_id=run_id, of_runs=of_runs, has_day=has_day)
             found = _room(workshop, bounded, call, held)
             if isinstance(found, Amounts):
                 await budgets.reserve(writer, tenant_id, run_id=run_id, model_call_id=model_call_id, amounts=found)
@@ -66,14 +71,16 @@ async def reserved(
 
 
 async def _held(
-    writer: Writer, tenant_id: UUID, call: CallAtHand, *, budget: Budget | None, has_day: bool
+    writer: Writer, tenant_id: UUID, call: CallAtHand, *, run_id: UUID, of_runs: Sequence[BudgetAbove], has_day: bool
 ) -> list[_Held]:
-    """The budgets that hold, each locked before it is looked at: the tree's, then the tenant's."""
+    """The budgets that hold, each locked before it is looked at: the tree's, with those of its subtrees, then the tenant's."""
     held = []
-    if budget is not None:
+    if of_runs:
         await budgets.lock(writer, call.root)
-        spent = await budgets.tree(writer, tenant_id, root=call.root)
-        held.append(_Held("run's budget", budget, spent, _OF_RUN))
+    for each in of_runs:
+        spent = await budgets.subtree(writer, tenant_id, top=each.run_id)
+        whose = "run's budget" if each.run_id == run_id else f"budget that it shares with the run {each.run_id}"
+        held.append(_Held(whose, each.budget, spent, _OF_RUN))
     if has_day:
         await budgets.lock(writer, tenant_id)
         day = await budgets.day(writer, tenant_id)
@@ -90,7 +97,7 @@ def _room(
     reply = _reply_tokens(request)
     prices = workshop.prices_of(request.model, call.now, prompt_tokens=prompt)
     money = most_it_can_cost(prompt, reply, prices)
-    wanted = Amounts(prompt + reply, money or Decimal(0))
+    wanted = Amounts(prompt + reply, money or Decimal(0), calls=1)
     must_wait = False
     for each in held:
         if each.budget.money is not None and money is None:

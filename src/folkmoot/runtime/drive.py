@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
+from folkmoot.domain.calls import SwarmTarget
 from folkmoot.domain.items import EndReason, Item, Summary
 from folkmoot.domain.model_calls import (
     FailureClass,
@@ -25,7 +26,7 @@ from folkmoot.domain.model_calls import (
 from folkmoot.domain.runs import ClaimedRun, Facts
 from folkmoot.engine import decide, record, time_limits
 from folkmoot.engine.protocol import Protocol
-from folkmoot.engine.step import AskModel, End, RunCall
+from folkmoot.engine.step import AskModel, End, RunCall, Wait
 from folkmoot.kernel import fault_points
 from folkmoot.kernel.errors import LeaseLost, Unreachable
 from folkmoot.runtime import ended_calls, perform
@@ -134,11 +135,12 @@ class Drive:
             append = Append(
                 self.claim, self.signal_number, closed.items, end=_end(closed.end), model_calls_voided=self._unsent,
                 model_calls_ended=[self._transcript.lost_call(begun, is_firm=False) for begun in self._asking.values()],
+                is_alone=self._claimed.parent_id is not None,
             )  # fmt: skip
             append.calls_asked, append.calls_ended = self._transcript.call_changes(closed.items, 0)
             appended = await self._workshop.appender.append(append)
             if appended.is_whole:
-                return
+                return self._tell_parent()
             self.signal_number = appended.signal_number
 
     # deciding
@@ -211,9 +213,9 @@ class Drive:
             ended += [self._transcript.cut_call(begun) for begun in self._asking.values()]
         append = Append(
             self.claim, self.signal_number, new, len(firm.items), _end(plan.end) if plan.end else None,
-            Pause(plan.wait.status, plan.wait.pending, plan.wait.awaits) if plan.wait else None,
+            self._pause(plan.wait, plan.protocol) if plan.wait else None,
             driver_errors=0 if new and self.driver_errors else None, model_calls_begun=plan.begun, model_calls_ended=ended,
-            model_calls_voided=voided,
+            model_calls_voided=voided, is_alone=plan.end is not None and self._claimed.parent_id is not None,
         )  # fmt: skip
         if new:
             append.calls_asked, append.calls_ended = self._transcript.call_changes(new, len(firm.items))
@@ -226,14 +228,37 @@ class Drive:
             self._cut_off()
         if is_whole and plan.wait is not None:
             fault_points.reach("after_pause")
-            self._workshop.watched.paused(self.claim.tenant_id, self.claim.run_id, sequence=self._transcript.sequence)
+            if plan.wait.pending is not None:
+                self._workshop.watched.paused(
+                    self.claim.tenant_id, self.claim.run_id, sequence=self._transcript.sequence
+                )
+        if is_whole and plan.end is not None:
+            self._tell_parent()
         return is_whole
+
+    def _pause(self, wait: Wait, protocol: Protocol) -> Pause:
+        """A wait for sub-runs is time at work: it is over when the time is, or when something is to be cut for the last turn."""
+        ready_by = self._claimed.work_deadline if wait.awaits is not None else None
+        if ready_by is not None:
+            cut = time_limits.next_cut(self._transcript.seating.definition, protocol, ready_by)
+            if cut is not None and cut.timestamp() > self._decided_at:
+                ready_by = cut
+        return Pause(wait.status, wait.pending, wait.awaits, ready_by)
+
+    def _tell_parent(self) -> None:
+        """After a sub-run's end: the worker of its parent; and all workers, since it may have been waiting for this."""
+        parent_id = self._claimed.parent_id
+        if parent_id is not None:
+            self._workshop.watched.tell({"to": "run", "run": str(parent_id)})
+            self._workshop.watched.tell({"to": "workers"})
 
     async def _append(self, append: Append, *, ahead: Protocol | None = None) -> bool:
         """Commit, and take in what was written: by others in between, then by us. Whether the soft part was."""
         appended = await self._workshop.appender.append(append)
         self._clock.set(appended.now)
         await self._read_on(appended.before)
+        if appended.signal_number != self.signal_number:
+            await self._read_sub_runs()
         self.signal_number, self._stopped_by = appended.signal_number, appended.stopped_by
         if self._transcript.take(append, is_whole=appended.is_whole, ahead=ahead):
             self._has_written = True
@@ -244,6 +269,11 @@ class Drive:
         if upto > self._transcript.sequence:
             async with self._workshop.database.reader() as reader:
                 await self._transcript.read_on(reader, upto=upto)
+
+    async def _read_sub_runs(self) -> None:
+        if self._transcript.has_swarm:
+            async with self._workshop.database.reader() as reader:
+                await self._transcript.read_sub_runs(reader)
 
     async def _let_go(self, firm: Firm) -> None:
         """Commit what came in, begin nothing, and hand the run back when nothing is under way."""
@@ -320,6 +350,8 @@ class Drive:
         seating, protocol, new_id = self._transcript.seating, self._transcript.protocol, self._workshop.new_id
         if isinstance(done, perform.Called):
             made = record.items_of_result(seating, protocol, done.step, result=done.result, new_id=new_id)
+            if isinstance(done.step.tool.target, SwarmTarget):  # it may have started or stopped one
+                await self._read_sub_runs()
             return await self._commit(Firm(made))
         step, call_id, outcome = done.step, done.model_call_id, done.outcome
         self._asking.pop(step.key, None)
@@ -356,6 +388,7 @@ class Drive:
             raise LeaseLost(f"Another claim of run {self.claim.run_id} exists.")
         self._clock.set(signals.now)
         await self._read_on(signals.last_sequence)
+        await self._read_sub_runs()
         self.signal_number, self._stopped_by = signals.signal_number, signals.stopped_by
         await self._commit(Firm())
 

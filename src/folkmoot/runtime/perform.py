@@ -48,7 +48,7 @@ async def ask(
     """
     workshop.must_act("no model is called")
     allowed = await budgets.reserved(
-        workshop, claim.tenant_id, claim.run_id, request, model_call_id=model_call_id, budget=resolved.budget
+        workshop, claim.tenant_id, claim.run_id, request, model_call_id=model_call_id, resolved=resolved
     )
     if isinstance(allowed, ModelFailure):
         return Asked(step, model_call_id, allowed)
@@ -91,7 +91,8 @@ async def call(workshop: Workshop, claim: Claim, step: RunCall) -> Called:
     fault_points.reach("before_call")
     final = final_call(step.tool, step.call.arguments_json)
     result = await workshop.tools.call(
-        step.tool, final.arguments, call_id=step.call.call_id, tenant_id=claim.tenant_id, run_id=claim.run_id
-    )
+        step.tool, final.arguments, call_id=step.call.call_id, tenant_id=claim.tenant_id, run_id=claim.run_id,
+        participant=step.call.participant,
+    )  # fmt: skip
     fault_points.reach("after_call")
     return Called(step, await large_results.kept(workshop, claim, result, tool=step.tool))

@@ -68,8 +68,6 @@ class Timekeeper:
             if not await try_lock(writer, _SWEEP_LOCK):
                 return
             taken = await workers.take_from_lost(writer)
-            for tenant_id, run_id in await workers.poisonous(writer, limit=self._options.poison_limit):
-                await self._fail_poisonous(writer, tenant_id, run_id)
             overdue = await runs.overdue(writer)
             expired = await runs.expire(writer)
         if taken or expired:
@@ -78,6 +76,7 @@ class Timekeeper:
             self._hear({"to": "run", "run": str(run_id)})
         for tenant_id in {tenant_id for tenant_id, _ in expired}:
             self._tell({"to": "inbox", "tenant": str(tenant_id)})
+        await self._fail_poisonous_ones()
         await self._tidy()
 
     async def _tidy(self) -> None:
@@ -87,6 +86,17 @@ class Timekeeper:
                 await contents.sweep(writer)
                 await idempotency.forget_old(writer)
                 await webhooks.forget_old(writer)
+
+    async def _fail_poisonous_ones(self) -> None:
+        """Each in a transaction of its own: the end of a sub-run locks its parent, and may hold no other run meanwhile."""
+        while True:
+            async with self._database.writer() as writer:
+                found = await workers.poisonous(writer, limit=self._options.poison_limit)
+                for tenant_id, run_id in found:
+                    await self._fail_poisonous(writer, tenant_id, run_id)
+            if not found:
+                return
+            self._tell({"to": "workers"})  # it may have been awaited
 
     async def _fail_poisonous(self, writer: Writer, tenant_id: UUID, run_id: UUID) -> None:
         """Nobody drives such a run any more: its open calls are closed here, and it is told why it ends."""

@@ -1,4 +1,4 @@
-"""Makes a tool's call: an operator's function, an external operation, or a look into a kept result.
+"""Makes a tool's call: an operator's function, an external operation, a look into a kept result, or what a sub-run's tool does.
 
 Secrets are read when a call is made and nowhere kept; what comes back is masked, as a last line. Never raises for what a tool
 does. Deliberately absent: when a call may be made (`engine`), and its record (`drive`).
@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, assert_never
 from uuid import UUID
 
-from folkmoot.domain.calls import CallBounds, CallResult, FunctionTarget, ResultTarget, Tool
+from folkmoot.domain.calls import CallBounds, CallResult, FunctionTarget, ResultTarget, SwarmTarget, Tool
 from folkmoot.domain.operations import OperationTarget, SecretHeader
 from folkmoot.kernel.errors import FolkmootError, Unreachable
-from folkmoot.runtime import large_results
+from folkmoot.runtime import large_results, sub_runs
+from folkmoot.runtime.sub_runs import SubRuns
 from folkmoot.store.database import Database
 from folkmoot.tools.functions import CallContext, FunctionTools
 
@@ -48,17 +49,21 @@ class ToolCalls:
     operations: Operations
     read_header: ReadHeader
     mask: Callable[[str], str]
+    sub_runs: SubRuns
 
     async def call(
-        self, tool: Tool, arguments: dict[str, Any], *, call_id: str, tenant_id: UUID, run_id: UUID
+        self, tool: Tool, arguments: dict[str, Any], *, call_id: str, tenant_id: UUID, run_id: UUID, participant: str
     ) -> CallResult:
-        """The call's result, its secrets masked. A call's own id is its idempotency key."""
+        """The call's result, its secrets masked. A call's own id is its idempotency key. `participant`: whose call it is."""
         match tool.target:
             case FunctionTarget():
                 context = CallContext(call_id=call_id, idempotency_key=call_id, run_id=str(run_id))
                 result = await self.functions.run(tool.name, json.dumps(arguments, ensure_ascii=False), context)
             case ResultTarget():
                 result = await large_results.read(self.database, arguments, tenant_id=tenant_id, run_id=run_id)
+            case SwarmTarget(action=action):
+                caller = sub_runs.Caller(UUID(call_id), tenant_id, run_id, participant)
+                result = await self.sub_runs.call(action, arguments, caller)
             case OperationTarget() as target:
                 result = await self._operation(tool, target, arguments, call_id=call_id, tenant_id=tenant_id)
             case _:

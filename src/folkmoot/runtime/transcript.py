@@ -38,7 +38,7 @@ from folkmoot.engine.seating import Seating
 from folkmoot.engine.step import AskModel
 from folkmoot.engine.views import Views
 from folkmoot.runtime.prompt_sizes import PromptSizes
-from folkmoot.store import conversations, runs
+from folkmoot.store import conversations, runs, swarms
 from folkmoot.store.appends import Append, CallAsked, CallEnded, ModelCallBegun, ModelCallEnded
 from folkmoot.store.database import Reader
 
@@ -69,6 +69,7 @@ class Transcript:
         self._calls: dict[str, CallFact] = {}
         self._decisions: dict[str, Decision] = {}
         self._replays: dict[UUID, Replay] = {}
+        self._sub_runs: dict[UUID, RunStatus] = {}
 
     async def load(self, reader: Reader) -> None:
         """Everything up to the claim. Nobody else writes facts while the claim holds."""
@@ -78,6 +79,7 @@ class Transcript:
         self.sizes = PromptSizes(self.seating, self.views)
         if not self._upto:
             return
+        await self.read_sub_runs(reader)
         while self.sequence < self._upto:
             await self.read_on(reader, upto=min(self.sequence + _PAGE, self._upto))
         noted = await conversations.noted_model_calls(reader, tenant_id, run_id=run_id)
@@ -90,6 +92,16 @@ class Transcript:
         open_calls = await conversations.open_calls(reader, tenant_id, run_id=run_id)
         self._calls = {call_id: self._fact_of(call_id, has_begun=c.has_begun) for call_id, c in open_calls.items()}
         self._decisions = {call_id: c.decision for call_id, c in open_calls.items() if c.decision is not None}
+
+    @property
+    def has_swarm(self) -> bool:
+        """Whether the run may start others, so that their states are facts."""
+        return self.seating.definition.swarm is not None
+
+    async def read_sub_runs(self, reader: Reader) -> None:
+        """After the signal was read: one that ends later moves it again, and so nothing is decided on what is too old."""
+        if self.has_swarm:
+            self._sub_runs = await swarms.statuses(reader, self._claim.tenant_id, run_id=self._claim.run_id)
 
     async def read_on(self, reader: Reader, *, upto: int) -> None:
         """Take in the items up to the one with sequence `upto`, which others wrote."""
@@ -136,8 +148,9 @@ class Transcript:
         is_cut = self.protocol.is_opened and self.sizes.are_cut
         prompts = self.sizes.facts() if is_cut else None
         return Facts(
-            now, work_deadline, stopped_by, self._model_calls, self._calls, self._decisions, ran_out, prompts, under_way
-        )
+            now, work_deadline, stopped_by, self._model_calls, self._calls, self._decisions, ran_out, prompts, under_way,
+            self._sub_runs,
+        )  # fmt: skip
 
     def note_failure(self, fact: ModelCallFact) -> None:
         self._model_calls[fact.step_key] = (*self._model_calls.get(fact.step_key, ()), fact)

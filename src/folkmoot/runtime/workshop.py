@@ -31,10 +31,10 @@ class Models(Protocol):
 
 
 class Tools(Protocol):
-    """Makes a call that leaves the process, with its final arguments. Never raises for what the tool does."""
+    """Makes a participant's call that leaves the process, with its final arguments. Never raises for what the tool does."""
 
     async def call(
-        self, tool: Tool, arguments: dict[str, Any], *, call_id: str, tenant_id: UUID, run_id: UUID
+        self, tool: Tool, arguments: dict[str, Any], *, call_id: str, tenant_id: UUID, run_id: UUID, participant: str
     ) -> CallResult: ...
 
 

@@ -66,9 +66,13 @@ def unpriced(
     resolved: ResolvedInteraction, day: Budget | None, prices_of: Callable[[ModelChoice], Prices]
 ) -> Iterator[Fault]:
     """A fault for each model that has no known price, where a budget limits money."""
+    above = (
+        "budget of a run above",
+        next((b.budget for b in resolved.budgets_above if b.budget.money is not None), None),
+    )
     whose = [
         title
-        for title, budget in (("run's budget", resolved.budget), ("tenant's budget of the day", day))
+        for title, budget in (("run's budget", resolved.budget), above, ("tenant's budget of the day", day))
         if budget is not None and budget.money is not None
     ]
     if not whose:

@@ -24,7 +24,7 @@ from folkmoot.domain.schema_documents import step
 from folkmoot.domain.schemas import check_schema
 from folkmoot.domain.swarms import PinnedSwarm
 from folkmoot.domain.time_checks import LIMIT, WARNING, faults_of_warning
-from folkmoot.domain.tool_names import PROTOCOL_TOOLS
+from folkmoot.domain.tool_names import PROTOCOL_TOOLS, SWARM_TOOLS
 from folkmoot.kernel.errors import Fault
 from folkmoot.services.model_closure import Models
 from folkmoot.services.overrides import Overrides
@@ -64,7 +64,7 @@ class Closure:
         given = dict(request.inputs)
         self._values = {item.name: given.get(item.name, "") for item in self._body.inputs_prompt}
         self._tooling = Tooling(
-            reader, tenant_id, interaction=interaction, given=given, disabled=request.disabled_tools or (), is_survey=is_survey
+            reader, tenant_id, interaction=interaction, given=given, disabled=request.all_disabled_tools, is_survey=is_survey
         )  # fmt: skip
         self._places: dict[str, str] = {}
         self._models = Models(reader, tenant_id, namespace=interaction.definition.namespace, bench=bench)
@@ -135,7 +135,7 @@ class Closure:
             context=effective(body.context_settings),
             duration_auto_termination=request.duration_auto_termination or body.duration_auto_termination,
             duration_human_timeout=request.duration_human_timeout or body.duration_human_timeout,
-            disabled_tools=request.disabled_tools or (),
+            disabled_tools=request.all_disabled_tools,
             duration_warning_to_ai=request.duration_warning_to_ai or body.duration_warning_to_ai,
             ai_model_overrides=request.ai_model_overrides,
             budget=lower(body.budget, request.budget),
@@ -182,7 +182,7 @@ class Closure:
         return Fault(self._places.get(fault.pointer, fault.pointer), fault.message)
 
     def _check_disabled_tools(self) -> None:
-        known = sorted(self._seats.tool_names)
+        known = sorted({*self._seats.tool_names, *(SWARM_TOOLS if self._body.swarm is not None else ())})
         for index, name in enumerate(self._request.disabled_tools or ()):
             if name in PROTOCOL_TOOLS:
                 message = f"'{name}' follows the interaction's own settings; leave it out."

@@ -118,6 +118,10 @@ async def request_stop(database: Database, caller: Caller, *, run_id: UUID, tell
         await audit.note(
             writer, caller, action="run.stop_requested", subject_kind="run", subject_id=run_id, detail=detail
         )
+        stopped = await runs.get(writer, caller.tenant_id, run_id=run_id) if status is RunStatus.STOPPED else None
+    if stopped is not None and stopped.parent_id is not None:  # which may have awaited it
+        tell({"to": "run", "run": str(stopped.parent_id)})
+        tell({"to": "workers"})
     if closed:
         tell_of_answer(tell, caller.tenant_id, run_id=run_id, sequence=None)
     else:

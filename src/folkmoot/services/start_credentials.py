@@ -95,7 +95,9 @@ class StartCredentials:
         return found.definition_id
 
     async def _stack(self) -> StackSnapshot | None:
-        """The first that is named: by the start, the interaction, its namespace, the tenant."""
+        """That of the run above, if it passes it on; else the first that is named: by the start, the interaction, its namespace, the tenant."""
+        if self.request.inherited_stack is not None:
+            return replace(self.request.inherited_stack, source=StackSource.PARENT)
         named = await self._named()
         if named is None:
             return None

@@ -10,7 +10,7 @@ from typing import Any
 from folkmoot.domain.budgets import Budget
 from folkmoot.domain.calls import Tool
 from folkmoot.domain.costs import Prices, own_prices
-from folkmoot.domain.credentials import StackEntry
+from folkmoot.domain.credentials import StackEntry, StackSnapshot
 from folkmoot.domain.definitions import AiModelVersion, ModelOverride
 from folkmoot.domain.model_calls import ModelChoice
 
@@ -27,6 +27,7 @@ class StartFields:
     the durations likewise. `disabled_tools` null: none were named. `later`: the fields of later parts that were
     sent, by their wire names. `model`: one to use in place of all that the definitions name; only commands set it. `budget`:
     lowers the definition's. `credentials`: entries without names; `credential_stack`: `name` or `namespace/name`.
+    `inherited_disabled_tools`, `inherited_stack`: of a run that starts this one; names that no participant has are no faults then.
     """
 
     inputs: tuple[tuple[str, str], ...] = ()
@@ -44,6 +45,12 @@ class StartFields:
     model: ModelChoice | None = None
     budget: Budget | None = None
     later: Mapping[str, Json] = field(default_factory=dict)
+    inherited_disabled_tools: tuple[str, ...] = ()
+    inherited_stack: StackSnapshot | None = None
+
+    @property
+    def all_disabled_tools(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*(self.disabled_tools or ()), *self.inherited_disabled_tools)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from folkmoot.store import audit, definitions, idempotency, runs, tenancy
 from folkmoot.store.database import Database, Reader, Writer
 from folkmoot.store.idempotency import Scope
 
-__all__ = ["StartFields", "Workbench", "start"]
+__all__ = ["StartFields", "Workbench", "resolve", "start"]
 
 Json = Any
 Tell = Callable[[dict[str, Any]], None]
@@ -66,7 +66,7 @@ async def start(
         if earlier is not None:
             return earlier
         day = await budgets.refuse_where_used_up(writer, caller)
-        resolved = await _resolve(
+        resolved = await resolve(
             writer, caller, interaction=interaction, request=request, bench=bench, day=day, new_id=new_id
         )
         run_id = new_id()
@@ -95,7 +95,7 @@ async def _insert(
     await audit.note(writer, caller, action="run.started", subject_kind="run", subject_id=run_id, detail=detail)
 
 
-async def _resolve(
+async def resolve(
     reader: Reader,
     caller: Caller,
     *,
@@ -105,6 +105,7 @@ async def _resolve(
     day: Budget | None,
     new_id: NewId,
 ) -> ResolvedInteraction:
+    """The closure that a start settles, with its keys; raises as `start` does."""
     stored = await _interaction(reader, caller, interaction)
     closure = Closure(reader, caller.tenant_id, interaction=stored, request=request, bench=bench)
     keys = StartCredentials(reader, caller, stored, request, new_id, [])

@@ -11,12 +11,13 @@ from typing import Any
 from folkmoot.domain.items import Item
 from folkmoot.domain.pending import Pending
 from folkmoot.domain.shown_cards import shown_card
+from folkmoot.domain.swarms import Await
 from folkmoot.store.codecs import DETAIL, USAGE, json_text, safe, safe_json, write_body
 from folkmoot.store.outcomes import Append
 
-_PARAMETERS = 21
+_PARAMETERS = 22
 _RUNS, _ITEMS, _BEGUN, _ENDED = range(4)
-_PENDING = 20
+_PENDING, _AWAITS = 20, 21
 TOOL_PARAMETERS = range(4, _PARAMETERS)  # what a batch without tool calls, voided model calls and pauses leaves empty
 
 
@@ -30,18 +31,24 @@ def parameters(batch: Sequence[Append]) -> list[list[Any]]:
             _add_model_calls(made, ord_, a)
         if a.calls_asked or a.calls_begun or a.calls_ended:
             _add_calls(made, ord_, a)
-        if a.pause is not None:
+        if a.pause is not None and a.pause.pending is not None:
             made[_PENDING].append(_pending(ord_, a.pause.pending))
+        if a.pause is not None and a.pause.awaits is not None:
+            made[_AWAITS].append(_await(ord_, a.pause.awaits))
     return made
 
 
 def _run(ord_: int, a: Append) -> tuple[Any, ...]:
     claim, end, back, pause = a.claim, a.end, a.hand_back, a.pause
+    pending = pause.pending if pause else None
+    awaits = pause.awaits if pause else None
     return (
         ord_, claim.tenant_id, claim.run_id, claim.number, claim.claim_id, a.signal_number, a.firm, len(a.items),
         end.status.value if end else None, back is not None, safe(end.output) if end and end.output is not None else None,
         safe(end.failure) if end and end.failure is not None else None, back.ready_in_seconds if back else None, a.driver_errors,
-        pause.status.value if pause else None, pause.pending.pending_id if pause else None,
+        pause.status.value if pause else None, pending.pending_id if pending else None,
+        awaits.await_id if awaits else None, awaits.run_ids if awaits else None, awaits.is_all if awaits else None,
+        pause.ready_by if pause else None,
     )  # fmt: skip
 
 
@@ -57,6 +64,12 @@ def _pending(ord_: int, pending: Pending) -> tuple[Any, ...]:
     card = safe_json(pending.card)
     told = shown_card(pending.kind, card).fields  # of what is kept, so that webhooks and the API say the same
     return (ord_, pending.pending_id, pending.kind.value, json_text(card), pending.binding_hash, json_text(told))
+
+
+def _await(ord_: int, awaits: Await) -> tuple[Any, ...]:
+    return (
+        ord_, awaits.await_id, awaits.run_ids, awaits.is_all, safe(awaits.participant), awaits.author_id, awaits.thread_id
+    )  # fmt: skip
 
 
 def _add_model_calls(made: list[list[Any]], ord_: int, a: Append) -> None:

@@ -63,7 +63,8 @@ class _Waiting:
 
 
 class Appender:
-    """Gathers what is waiting and commits it, on two connections; a run that is locked waits on a third one.
+    """Gathers what is waiting and commits it, on two connections; a run that is locked waits on a third one. The end of a sub-run
+    locks its parent too, and is committed alone: of two batches each could otherwise hold the run that the other one wants.
 
     `append` raises LeaseLost where the claim is no more, and Unreachable where the connection was lost: whether the
     statement was committed is then unknown, the caller drops the run, and what is in the database decides. Any other
@@ -108,8 +109,11 @@ class Appender:
                 batch = [await self._waiting.get()]
                 while len(batch) < _GATHERED and not self._waiting.empty():
                     batch.append(self._waiting.get_nowait())
-                for locked in await lane.commit(batch):
-                    self._locked.put_nowait(locked)
+                gathered = [waiting for waiting in batch if not waiting.append.is_alone]
+                alone = [[waiting] for waiting in batch if waiting.append.is_alone]
+                for together in ([gathered] if gathered else []) + alone:
+                    for locked in await lane.commit(together):
+                        self._locked.put_nowait(locked)
         finally:
             lane.close()
 
@@ -117,7 +121,8 @@ class Appender:
         lane = _Lane(self._database, lock_milliseconds=0)
         try:
             while True:
-                await lane.commit([await self._locked.get()])
+                for locked in await lane.commit([await self._locked.get()]):
+                    self._locked.put_nowait(locked)
         finally:
             lane.close()
 
@@ -171,7 +176,7 @@ class _Lane:
         except Exception as error:
             if len(batch) > 1:  # one bad or locked run must not take the others along
                 return [locked for waiting in batch for locked in await self._commit([waiting])]
-            if isinstance(error, asyncpg.LockNotAvailableError):
+            if isinstance(error, asyncpg.LockNotAvailableError | asyncpg.DeadlockDetectedError):
                 return list(batch)
             _fail(batch, error)
             return []

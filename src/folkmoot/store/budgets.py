@@ -7,13 +7,13 @@ and what becomes of a call that finds no room (`runtime.budgets`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from folkmoot.domain.budgets import Amounts, Budget, DayBudget, Spent
-from folkmoot.domain.model_calls import FailureClass
+from folkmoot.domain.model_calls import NEVER_MADE, FailureClass
 from folkmoot.store.database import Reader, Writer, queries
 
 _sql: Any = queries("budgets")
@@ -40,9 +40,13 @@ async def day(reader: Reader, tenant_id: UUID) -> DayBudget:
     return DayBudget(Budget(row["tokens_per_day"], row["money_per_day"]), _spent(row), row["now"], row["ends_at"])
 
 
-async def tree(reader: Reader, tenant_id: UUID, *, root: UUID) -> Spent:
-    """What the calls of a run's tree have used."""
-    return _spent(await _sql.tree(reader.connection, tenant_id=tenant_id, root=root, lost=FailureClass.LOST))
+async def subtree(reader: Reader, tenant_id: UUID, *, top: UUID) -> Spent:
+    """What the calls of a run, and of all that it started, have used."""
+    row = await _sql.subtree(
+        reader.connection, tenant_id=tenant_id, top=top, lost=FailureClass.LOST, not_made=sorted(NEVER_MADE)
+    )
+    spent = _spent(row)
+    return Spent(replace(spent.used, calls=row["used_calls"]), replace(spent.reserved, calls=row["reserved_calls"]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,11 +81,15 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """The run waits for a person or for sub-runs, and holds no worker. `status`: the waiting one. One of the others is set."""
+    """The run waits for a person or for sub-runs, and holds no worker. `status`: the waiting one. One of `pending` and `awaits` is set.
+
+    `ready_by`: when a wait for sub-runs ends though it is not over, since the time limit counts it; null: never.
+    """
 
     status: RunStatus
     pending: Pending | None = None
     awaits: Await | None = None
+    ready_by: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,7 @@ class HandBack:
 
 @dataclass(slots=True)
 class Append:
-    """One outcome of one run. The first `firm` of `items` are firm."""
+    """One outcome of one run. The first `firm` of `items` are firm. `is_alone`: it is not gathered with those of other runs."""
 
     claim: Claim
     signal_number: int
@@ -113,6 +117,7 @@ class Append:
     calls_asked: Sequence[CallAsked] = ()
     calls_begun: Sequence[UUID] = ()
     calls_ended: Sequence[CallEnded] = ()
+    is_alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)

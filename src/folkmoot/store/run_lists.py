@@ -6,7 +6,7 @@ Keyset pages: a page costs the same wherever it begins. Deliberately absent: con
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -15,7 +15,9 @@ from folkmoot.domain.credentials import CredentialEntry, StackSnapshot
 from folkmoot.domain.definitions import ModelOverride
 from folkmoot.domain.inbox import PendingEntry
 from folkmoot.domain.run_status import RunStatus
-from folkmoot.domain.runs import Run
+from folkmoot.domain.runs import ProcessType, Run
+from folkmoot.domain.swarms import SwarmLimits, SwarmView
+from folkmoot.store import swarms
 from folkmoot.store.codecs import OVERRIDES, SPAN, Codec, json_value, safe
 from folkmoot.store.database import Reader, queries
 from folkmoot.store.pending import read_entry
@@ -38,6 +40,7 @@ class RunView:
     """A run beside what was given at its start. `now`: the database's time at which this held. `pending`: what it waits for.
 
     `dispatch_began_at`: of the dispatch whose call it waits about; null: it is no dispatch's.
+    `swarm`: of a run that may start others, or was started by one.
     """
 
     run: Run
@@ -49,9 +52,11 @@ class RunView:
     ai_model_overrides: tuple[ModelOverride, ...] = ()
     keys: RunKeys = field(default_factory=RunKeys)
     dispatch_began_at: datetime | None = None
+    swarm: SwarmView | None = None
 
 
 _KEYS: Codec[RunKeys] = Codec(RunKeys)
+_LIMITS: Codec[SwarmLimits] = Codec(SwarmLimits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +100,14 @@ async def page(
 
 
 async def _views(reader: Reader, tenant_id: UUID, run_ids: list[UUID]) -> list[RunView]:
-    return [_view(row) async for row in _sql.views(reader.connection, tenant_id=tenant_id, run_ids=run_ids)]
+    rows = [row async for row in _sql.views(reader.connection, tenant_id=tenant_id, run_ids=run_ids)]
+    in_swarms = {
+        row["run_id"]: _LIMITS.read(row["swarm_limits"]) if row["swarm_limits"] else None
+        for row in rows
+        if row["swarm_limits"] is not None or row["parent_kind"] == ProcessType.INTERACTION
+    }
+    swarm_of = await swarms.views(reader, tenant_id, limits=in_swarms)
+    return [replace(_view(row), swarm=swarm_of.get(row["run_id"])) for row in rows]
 
 
 def is_found_outside(wanted: RunFilter) -> bool:

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from folkmoot.domain.definitions import ResolvedInteraction
 from folkmoot.domain.run_status import RunStatus
-from folkmoot.domain.runs import STATE_VERSION, Claim, ClaimedRun, ProcessType, Run
+from folkmoot.domain.runs import STATE_VERSION, Claim, ClaimedRun, Place, ProcessType, Run
 from folkmoot.store.codecs import RESOLVED, safe
 from folkmoot.store.database import Reader, Writer, queries
 
@@ -22,9 +22,9 @@ _SEARCHED_CHARACTERS = 8000
 
 async def insert(
     writer: Writer, tenant_id: UUID, *, run_id: UUID, namespace_id: UUID, created_by: UUID, resolved: ResolvedInteraction,
-    response_json_schema: str | None, tags: tuple[str, ...], priority: int,
+    response_json_schema: str | None, tags: tuple[str, ...], priority: int, place: Place | None = None,
 ) -> None:  # fmt: skip
-    """A new run, claimable at once when the transaction commits."""
+    """A new run, claimable at once when the transaction commits. `place`: in the tree of the run that starts it; null: nothing does."""
     words = " ".join((resolved.interaction_name, *tags, *(value for _, value in resolved.inputs)))
     await _sql.insert_run(
         writer.connection, tenant_id=tenant_id, run_id=run_id, namespace_id=namespace_id, definition_id=resolved.interaction_id,
@@ -32,6 +32,9 @@ async def insert(
         duration_auto_termination=resolved.duration_auto_termination, duration_human_timeout=resolved.duration_human_timeout,
         response_json_schema=response_json_schema and safe(response_json_schema),
         tags=[safe(tag) for tag in tags], search=safe(words[:_SEARCHED_CHARACTERS]), priority=priority,
+        tree_root_id=place.tree_root_id if place else run_id, swarm_root_id=place.swarm_root_id if place else run_id,
+        parent_id=place.parent_id if place else None, parent_kind=place.parent_type if place else None,
+        depth=place.depth if place else 0, started_by=safe(place.started_by) if place and place.started_by is not None else None,
     )  # fmt: skip
     await _sql.insert_resolved(writer.connection, tenant_id=tenant_id, run_id=run_id, body=RESOLVED.write(resolved))
 
@@ -56,7 +59,7 @@ async def claim(
             ClaimedRun(
                 Claim(row["tenant_id"], row["run_id"], row["claim_number"], row["claim_id"]), row["signal_number"], row["last_sequence"],
                 row["deadline_at"], row["is_suspect"], row["now"],
-                RunStatus(row["before_timeout_status"]) if row["before_timeout_status"] else None,
+                RunStatus(row["before_timeout_status"]) if row["before_timeout_status"] else None, row["parent_id"],
             ),
             row["stopped_by"],
             row["driver_errors"],
@@ -135,4 +138,5 @@ def read_run(row: Any) -> Run:
         duration_auto_termination=row["duration_auto_termination"], response_json_schema=row["response_json_schema"], tags=tuple(row["tags"]),
         pending_id=row["pending_id"],
         before_timeout_status=RunStatus(row["before_timeout_status"]) if row["before_timeout_status"] else None,
+        awaits_since=row["awaits_since"],
     )  # fmt: skip

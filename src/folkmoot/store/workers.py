@@ -73,7 +73,7 @@ async def take_from_lost(writer: Writer) -> list[UUID]:
 
 
 async def poisonous(writer: Writer, *, limit: int) -> list[tuple[UUID, UUID]]:
-    """Tenant and run of those that crashed `limit` times or more while apart; locked until the transaction ends."""
+    """Tenant and run of one that crashed `limit` times or more while apart, if there is any; locked until the transaction ends."""
     return [(row["tenant_id"], row["run_id"]) async for row in _sql.poisonous(writer.connection, limit=limit)]
 
 

@@ -9,9 +9,11 @@ from folkmoot.wire import definitions as wire
 def budget_of(request: wire.InteractionBudgetRequest | None) -> Budget | None:
     if request is None:
         return None
-    made = Budget(request.tokens, request.money)
+    made = Budget(request.tokens, request.money, request.calls)
     return made if made.is_limit else None
 
 
 def budget(found: Budget | None) -> wire.InteractionBudget | None:
-    return wire.InteractionBudget(tokens=found.tokens, money=found.money) if found is not None else None
+    return (
+        wire.InteractionBudget(tokens=found.tokens, money=found.money, calls=found.calls) if found is not None else None
+    )

@@ -14,6 +14,7 @@ from folkmoot.api.mapping import overrides
 from folkmoot.api.mapping.credentials import credential_failures, run_keys
 from folkmoot.api.mapping.items import context
 from folkmoot.api.mapping.pending import LISTED_CHARACTERS, deferred_tool_calls, pending_approval
+from folkmoot.api.mapping.swarms import swarm
 from folkmoot.api.mapping.teams import agents_of_turns, managed_dispatch, routing_decisions
 from folkmoot.api.mapping.usage import counts
 from folkmoot.domain.definitions import ResolvedInteraction
@@ -62,10 +63,12 @@ def row(view: RunView) -> wire.InteractionProcess:
 
 
 def execution_time(view: RunView) -> timedelta:
-    """Time at work, the stretch under way included."""
+    """Time at work, the stretch under way included, be it spent waiting for sub-runs."""
     run = view.run
     if run.status is RunStatus.RUNNING and run.claimed_at is not None:
         return run.execution_time + max(view.now - run.claimed_at, timedelta(0))
+    if run.awaits_since is not None:
+        return run.execution_time + max(view.now - run.awaits_since, timedelta(0))
     return run.execution_time
 
 
@@ -217,6 +220,7 @@ def _fields(view: RunView, *, limit: int | None = None) -> dict[str, Any]:
         else None,
         **_approval(view, limit=limit),
         **run_keys(view.keys),
+        "swarm": swarm(view.swarm) if view.swarm is not None else None,
         **_OF_LATER_PARTS,
     }
 
@@ -235,7 +239,6 @@ _OF_LATER_PARTS: dict[str, Any] = {
             "retention_lease_inherited_from_process_id",
             "web_download_partition_id",
             "web_access_overrides",
-            "swarm",
         )
     ),
     **dict.fromkeys(("looms", "loom_gifts"), ()),

@@ -27,8 +27,12 @@ p as (
         ready_at = case when r.releases then t.now + make_interval(secs => r.ready_in)
             when r.pauses is not null and p.signal_number = r.signal and exists (
                 select from pending w where w.tenant_id = p.tenant_id and w.run_id = p.run_id and w.pending_id = r.pending_id
-                    and w.outcome is not null) then t.now end,
-        pending_id = case when r.pauses is not null and p.signal_number = r.signal then r.pending_id end
+                    and w.outcome is not null) then t.now
+            when r.await_id is not null and p.signal_number = r.signal then case
+                when folkmoot_waits_for(r.tenant_id, r.sub_run_ids, r.awaits_all) = 0 then t.now else r.ready_by end end,
+        pending_id = case when r.pauses is not null and p.signal_number = r.signal then r.pending_id end,
+        await_id = case when p.signal_number = r.signal then r.await_id end,
+        awaits_since = case when r.await_id is not null and p.signal_number = r.signal then t.now end
     from r cross join t
     where p.tenant_id = r.tenant_id and p.run_id = r.run_id and p.claim_number = r.number and p.claim_id = r.claim_id
         and p.status = 'Running'
@@ -107,5 +111,13 @@ told as (
     join namespace s on s.tenant_id = q.tenant_id and s.namespace_id = q.namespace_id
     where w.disabled_at is null and 'approval.requested' = any(w.kinds)
     for key share of w), -- one that is being deleted is waited for, and told nothing
+-- Awaited again, after a wake for nothing, it is the same row.
+awaits as (
+    insert into sub_run_await (tenant_id, run_id, await_id, sub_run_ids, is_all, participant, author_id, thread_id, waits_for, started_at)
+    select p.tenant_id, p.run_id, u.id, u.sub_run_ids, u.is_all, u.participant, u.author_id, u.thread_id,
+           folkmoot_waits_for(p.tenant_id, u.sub_run_ids, u.is_all), t.now
+    from unnest($22::append_await[]) as u join p using (ord) cross join t
+    where p.is_whole
+    on conflict (tenant_id, run_id, await_id) do update set waits_for = excluded.waits_for),
 last as (select 1)
 select p.ord, p.before, p.signal_number, p.is_whole, p.stopped_by, t.now from p cross join t;

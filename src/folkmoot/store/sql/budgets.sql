@@ -35,17 +35,23 @@ from (select :tenant_id::uuid as tenant_id) t left join tenant_budget b on b.ten
         -- says nothing new, but to the planner: a day is a small part of all
         and m.started_at < (select (date_trunc('day', folkmoot_now() at time zone 'UTC') + interval '1 day') at time zone 'UTC')) u;
 
--- name: tree^
--- What the calls of a run's whole tree have used and set aside, in the same way.
-select coalesce(sum(case when m.ended_at is not null then greatest(
+-- name: subtree^
+-- What the calls of a run and of all below it have used and set aside, in the same way. A call that was never made is no call.
+with recursive below as (
+    select run_id from process where tenant_id = :tenant_id and run_id = :top
+    union all
+    select p.run_id from below b join process p on p.tenant_id = :tenant_id and p.parent_id = b.run_id)
+select count(*) filter (where m.ended_at is not null and (m.error_class is null or m.error_class <> all(:not_made::text[]))) as used_calls,
+       count(*) filter (where m.ended_at is null and m.reserved_tokens is not null) as reserved_calls,
+       coalesce(sum(case when m.ended_at is not null then greatest(
                    m.input_tokens + m.cached_input_tokens + m.cache_write_tokens + m.output_tokens + m.reasoning_tokens,
                    case when m.error_class = :lost then m.reserved_tokens end) end), 0) as used_tokens,
            coalesce(sum(case when m.ended_at is not null then greatest(
                    m.cost, case when m.error_class = :lost then m.reserved_cost end) end), 0) as used_money,
            coalesce(sum(m.reserved_tokens) filter (where m.ended_at is null), 0) as reserved_tokens,
            coalesce(sum(m.reserved_cost) filter (where m.ended_at is null), 0) as reserved_money
-from process p join model_call m on m.tenant_id = p.tenant_id and m.run_id = p.run_id
-where p.tenant_id = :tenant_id and p.tree_root_id = :root and m.voided_at is null;
+from below b join model_call m on m.tenant_id = :tenant_id and m.run_id = b.run_id
+where m.voided_at is null;
 
 -- name: call^
 select coalesce(greatest(m.guessed_tokens, m.estimated_tokens), 0) as prompt_tokens, p.tree_root_id, folkmoot_now() as now

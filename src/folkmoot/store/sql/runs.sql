@@ -1,8 +1,9 @@
 -- name: insert_run!
 insert into process (tenant_id, run_id, kind, namespace_id, definition_id, definition_version, created_by, created_at, updated_at, tree_root_id,
-                     swarm_root_id, state_version, duration_auto_termination, duration_human_timeout, response_json_schema, tags, search, priority, ready_at)
+                     swarm_root_id, parent_id, parent_kind, depth, started_by, state_version, duration_auto_termination, duration_human_timeout,
+                     response_json_schema, tags, search, priority, ready_at)
 values (:tenant_id, :run_id, 'Interaction', :namespace_id, :definition_id, :definition_version, :created_by, folkmoot_now(), folkmoot_now(),
-        :run_id, :run_id, :state_version, :duration_auto_termination, :duration_human_timeout, :response_json_schema, :tags, :search, :priority, folkmoot_now());
+        :tree_root_id, :swarm_root_id, :parent_id, :parent_kind, :depth, :started_by, :state_version, :duration_auto_termination, :duration_human_timeout, :response_json_schema, :tags, :search, :priority, folkmoot_now());
 
 -- name: insert_resolved!
 insert into resolved_definition (tenant_id, run_id, body) values (:tenant_id, :run_id, :body);
@@ -24,12 +25,14 @@ ready as (
     for update skip locked limit :batch)
 update process p set
     status = 'Running', worker_id = me.worker_id, hostname = me.host, claim_number = p.claim_number + 1, claim_id = gen_random_uuid(),
-    ready_at = null, pending_id = null, claimed_at = t.now, pinged_at = null, started_at = coalesce(p.started_at, t.now), updated_at = t.now,
-    deadline_at = t.now + (p.duration_auto_termination - p.execution_time)
+    ready_at = null, pending_id = null, await_id = null, awaits_since = null, claimed_at = t.now, pinged_at = null, started_at = coalesce(p.started_at, t.now), updated_at = t.now,
+    -- the wait for sub-runs was time at work
+    execution_time = p.execution_time + coalesce(t.now - p.awaits_since, '0'),
+    deadline_at = t.now + (p.duration_auto_termination - p.execution_time - coalesce(t.now - p.awaits_since, '0'))
 from ready, me, t
 where p.tenant_id = ready.tenant_id and p.run_id = ready.run_id
 returning p.tenant_id, p.run_id, p.claim_number, p.claim_id, p.signal_number, p.last_sequence, p.deadline_at, p.is_suspect,
-    p.driver_errors, p.stopped_by, p.before_timeout_status, t.now;
+    p.driver_errors, p.stopped_by, p.before_timeout_status, case when p.parent_kind = 'Interaction' then p.parent_id end as parent_id, t.now;
 
 -- name: are_claimable^
 -- What a worker wants to know that claimed less than it had room for, or is apart: are there suspects, and when is the next
@@ -121,7 +124,7 @@ order by created_at desc, run_id desc limit :limit::bigint;
 select p.*, w.pinged_at as worker_pinged_at, folkmoot_now() as now, r.body -> 'inputs' as inputs, r.body -> 'disabled_tools' as disabled_tools,
     case when r.body ? 'credentials' then jsonb_build_object('credential_stack', r.body -> 'credential_stack',
         'credentials', r.body -> 'credentials', 'allow_platform_fallback', r.body -> 'allow_platform_fallback') end as keys,
-    r.body -> 'duration_warning_to_ai' as duration_warning_to_ai, r.body -> 'ai_model_overrides' as ai_model_overrides,
+    r.body #> '{swarm,limits}' as swarm_limits, r.body -> 'duration_warning_to_ai' as duration_warning_to_ai, r.body -> 'ai_model_overrides' as ai_model_overrides,
     x.pending_id as x_pending_id, x.kind as x_kind, x.asked_at as x_asked_at, x.expires_at as x_expires_at, x.card as x_card,
     x.binding_hash as x_binding_hash, x.outcome as x_outcome, x.answer as x_answer, x.answered_at as x_answered_at,
     x.answered_by as x_answered_by, x.answered_by_name as x_answered_by_name, x.channel as x_channel,

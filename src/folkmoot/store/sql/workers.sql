@@ -41,10 +41,10 @@ returning p.tenant_id, p.run_id, p.crash_count;
 delete from worker w where lease_until <= folkmoot_now() and not exists (select from process p where p.worker_id = w.worker_id);
 
 -- name: poisonous
--- Runs that took their worker down too often while they ran apart.
+-- A run that took its worker down too often while it ran apart.
 select tenant_id, run_id from process
 where ready_at is not null and is_suspect and crash_count >= :limit::int and status = 'Running' and worker_id is null
-for update skip locked;
+limit 1 for update skip locked;
 
 -- name: fail_poisonous!
 -- Such a run is Failed, with what closes its conversation; nobody holds it, so no claim has to match.

@@ -1,0 +1,146 @@
+"""Makes the calls of sub-runs' tools: starts, reads what came of awaited runs, lists, asks to stop; and words what the model reads.
+
+Expected refusals are results: they say what is wrong and what to do. Deliberately absent: waiting, which is no call under way but a
+pause of the run (`engine.awaits`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, assert_never
+from uuid import UUID
+
+from folkmoot.domain.calls import CallResult, SwarmAction
+from folkmoot.domain.run_status import RunStatus
+from folkmoot.kernel.errors import BadInput, Fault, FolkmootError, Unreachable
+from folkmoot.kernel.ids import NewId
+from folkmoot.services import sub_runs
+from folkmoot.services.closure import Workbench
+from folkmoot.services.sub_runs import Wanted
+from folkmoot.store.codecs import SPAN
+from folkmoot.store.database import Database
+from folkmoot.store.swarms import SubRunResult
+
+Json = Any
+Tell = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The call: whose it is, and of which run. A sub-run that it starts has its id."""
+
+    call_id: UUID
+    tenant_id: UUID
+    run_id: UUID
+    participant: str
+
+
+@dataclass(frozen=True, slots=True)
+class SubRuns:
+    """`bench`: what this machine adds to a start. `tell`: notifies all processes."""
+
+    database: Database
+    bench: Workbench
+    new_id: NewId
+    tell: Tell
+
+    async def call(self, action: SwarmAction, arguments: dict[str, Json], caller: Caller) -> CallResult:
+        """The call's result. Raises Unreachable: whether a start was committed is then told by the call made again."""
+        try:
+            found = await self._made(action, arguments, caller)
+        except Unreachable:
+            raise
+        except BadInput as error:
+            return CallResult(_faults(error), is_error=True)
+        except FolkmootError as error:
+            return CallResult(str(error), is_error=True)
+        return CallResult(json.dumps(found, ensure_ascii=False), is_error=False)
+
+    async def _made(self, action: SwarmAction, arguments: dict[str, Json], caller: Caller) -> Json:
+        tenant_id, parent_id = caller.tenant_id, caller.run_id
+        match action:
+            case SwarmAction.START:
+                return await self._start(arguments, caller)
+            case SwarmAction.AWAIT:
+                ids = [_id_of(text) for text in arguments["ids"]] if "ids" in arguments else None
+                found = await sub_runs.results(self.database, tenant_id, parent_id=parent_id, run_ids=ids)
+                return [_result(each) for each in found]
+            case SwarmAction.LIST:
+                children = await sub_runs.listed(self.database, tenant_id, parent_id=parent_id)
+                return [
+                    {"id": str(c.run_id), "name": c.name, "status": c.status, "startedBy": c.started_by}
+                    for c in children
+                ]
+            case SwarmAction.STOP:
+                run_id = _id_of(arguments["id"])
+                status = await sub_runs.stop(
+                    self.database, tenant_id, parent_id=parent_id, run_id=run_id, tell=self.tell
+                )
+                return {"id": str(run_id), "status": status}
+            case _:
+                assert_never(action)
+
+    async def _start(self, arguments: dict[str, Json], caller: Caller) -> Json:
+        name = arguments["name"]
+        wanted = Wanted(
+            caller.call_id,
+            caller.participant,
+            name,
+            tuple((key, _text(value)) for key, value in arguments.get("inputs", {}).items() if value is not None),
+            _duration(arguments.get("durationAutoTermination")),
+        )
+        limit = await sub_runs.start(
+            self.database, caller.tenant_id, parent_id=caller.run_id, wanted=wanted, bench=self.bench, new_id=self.new_id, tell=self.tell
+        )  # fmt: skip
+        started = {"id": str(caller.call_id), "name": name, "status": RunStatus.NEW}
+        if limit is not None:
+            started["durationAutoTermination"] = json.loads(SPAN.write(limit))
+        return started
+
+
+def _result(found: SubRunResult) -> dict[str, Json]:
+    told: dict[str, Json] = {"id": str(found.run_id), "name": found.name, "status": found.status}
+    if found.output is not None:
+        told["output"] = found.output
+    if found.failure_details is not None:
+        told["failure"] = found.failure_details
+    return told
+
+
+def _text(value: Json) -> str:
+    """An input as text; what is none is its JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _id_of(text: Json) -> UUID:
+    try:
+        return UUID(str(text).strip())
+    except ValueError:
+        raise BadInput(
+            f"'{str(text)[:100]}' is no id of a run. list_interactions shows those that were started here."
+        ) from None
+
+
+def _duration(text: Json) -> timedelta | None:
+    if text is None:
+        return None
+    try:
+        found = SPAN.read(json.dumps(text))
+    except ValueError:
+        found = None
+    if found is None or found <= timedelta(0):
+        message = "This is no time to work in; write an ISO 8601 duration such as PT10M, or leave it out."
+        raise BadInput("The run was not started.", (Fault("/durationAutoTermination", message),))
+    return found
+
+
+def _faults(error: BadInput) -> str:
+    """All that is wrong, so that it can be put right at once."""
+    if not error.faults:
+        return str(error)
+    return "\n".join(
+        [f"The run was not started. {len(error.faults)} things are wrong:", *(f"- {f}" for f in error.faults)]
+    )

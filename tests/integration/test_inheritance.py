@@ -1,0 +1,167 @@
+"""What a sub-run gets of the run that starts it: less, never more (conversation.md, Sub-interactions; B37, B38)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import panels
+import pytest
+import swarm_at_hand as swarm
+from panels import Started
+
+from folkmoot.domain.budgets import Budget, BudgetAbove
+from folkmoot.domain.credentials import CredentialStackVersion, StackEntry, StackSnapshot, StackSource
+from folkmoot.domain.definitions import InteractionVersion, ResolvedInteraction
+from folkmoot.domain.swarms import SwarmLimits, SwarmSettings
+from folkmoot.domain.tenancy import Caller
+from folkmoot.kernel.errors import BadInput, Conflict
+from folkmoot.kernel.ids import NewId
+from folkmoot.services import apply, sub_runs
+from folkmoot.services import runs as run_services
+from folkmoot.services.apply import Document
+from folkmoot.services.sub_runs import Wanted
+from folkmoot.store import runs
+from folkmoot.store.database import Database
+
+MINUTE = timedelta(minutes=1)
+OWN = swarm.CHILD
+
+
+class House:
+    """One tenant, in which a claimed run starts others through the service."""
+
+    def __init__(self, database: Database, caller: Caller, new_id: NewId) -> None:
+        self.database = database
+        self.caller = caller
+        self.new_id = new_id
+
+    async def parent(self, version: InteractionVersion = OWN, *, claims: bool = True, **settings: Any) -> Started:
+        child = await swarm.publish(self.database, self.caller, self.new_id, version=version)
+        resolved = swarm.parent(self.new_id, [child], swarm.TALK, **settings)
+        started = await swarm.start(self.database, self.caller, self.new_id, resolved)
+        if claims:
+            await panels.claim(self.database, await panels.register(self.database, self.new_id))
+        return started
+
+    async def start(self, started: Started, **wanted: Any) -> ResolvedInteraction:
+        """Start its child; the closure it got."""
+        run_id = wanted.pop("run_id", None) or self.new_id()
+        await sub_runs.start(
+            self.database, started.tenant_id, parent_id=started.run_id, wanted=Wanted(run_id, "Ann", "child", **wanted),
+            bench=swarm.bench(), new_id=self.new_id, tell=lambda _: None,
+        )  # fmt: skip
+        async with self.database.reader() as reader:
+            return await runs.resolved(reader, started.tenant_id, run_id=run_id)
+
+
+@pytest.fixture
+def house(database: Database, caller: Caller, new_id: NewId) -> House:
+    return House(database, caller, new_id)
+
+
+async def test_time_is_at_most_what_the_run_above_has_left(house: House) -> None:
+    started = await house.parent(duration_auto_termination=10 * MINUTE)
+    await panels.shift_clock(house.database, 240)
+    left = (await house.start(started)).duration_auto_termination
+    assert left is not None and 5 * MINUTE < left <= 6 * MINUTE
+    assert (await house.start(started, duration=2 * MINUTE)).duration_auto_termination == 2 * MINUTE
+    bounded = (await house.start(started, duration=60 * MINUTE)).duration_auto_termination
+    assert bounded is not None and bounded <= 6 * MINUTE
+    await panels.shift_clock(house.database, 600)
+    with pytest.raises(Conflict, match="time limit"):
+        await house.start(started)
+
+
+async def test_a_warning_keeps_its_place_within_a_shorter_time(house: House) -> None:
+    version = replace(OWN, duration_auto_termination=60 * MINUTE, duration_warning_to_ai=45 * MINUTE)
+    started = await house.parent(version)
+    found = await house.start(started, duration=20 * MINUTE)
+    assert (found.duration_auto_termination, found.duration_warning_to_ai) == (20 * MINUTE, 15 * MINUTE)
+    found = await house.start(started)
+    assert (found.duration_auto_termination, found.duration_warning_to_ai) == (60 * MINUTE, 45 * MINUTE)
+
+
+@pytest.mark.parametrize(
+    ("own", "above", "holds"), [(None, 3, 3), (2, 3, 2), (5, 3, 3), (5, None, 5), (None, None, None)]
+)
+async def test_rounds_are_at_most_those_of_the_run_above(
+    house: House, own: int | None, above: int | None, holds: int | None
+) -> None:
+    started = await house.parent(
+        replace(OWN, maximum_rounds=own, is_solution_proposal_allowed=True), maximum_rounds=above
+    )
+    assert (await house.start(started)).maximum_rounds == holds
+
+
+async def test_disabled_tools_are_those_of_the_run_above_known_or_not(house: House) -> None:
+    started = await house.parent(disabled_tools=("search", "stop_interaction"))
+    assert (await house.start(started)).disabled_tools == ("search", "stop_interaction")
+
+
+@pytest.mark.parametrize("allows", [True, False, None])
+async def test_the_operators_keys_are_allowed_where_they_are_above(house: House, allows: bool | None) -> None:
+    started = await house.parent(allow_platform_fallback=allows)
+    assert (await house.start(started)).allow_platform_fallback is allows
+
+
+@pytest.mark.parametrize("passes", [True, False])
+async def test_a_credential_stack_goes_down_where_it_says_so(house: House, passes: bool) -> None:
+    """Else it is the sub-run's own: here its interaction's."""
+    entry = StackEntry("first", "openai-compatible", base_url="http://127.0.0.1:9/v1")
+    document = Document(swarm.NAMESPACE, "own", CredentialStackVersion((entry,)))
+    await apply.apply(house.database, house.caller, [document], new_id=house.new_id)
+    snapshot = StackSnapshot(
+        house.new_id(), "above", 3, StackSource.START, datetime.now(UTC), (entry.settled(house.new_id(), secret_id=None),),
+        passes_to_children=passes,
+    )  # fmt: skip
+    started = await house.parent(replace(OWN, credential_stack="own"), credential_stack=snapshot)
+    stack = (await house.start(started)).credential_stack
+    assert stack is not None
+    if passes:
+        assert stack == replace(snapshot, source=StackSource.PARENT)
+    else:
+        assert (stack.stack_name, stack.source) == ("own", StackSource.INTERACTION)
+
+
+async def test_budgets_above_hold_with_all_those_above_them(house: House) -> None:
+    above = BudgetAbove(UUID(int=9), Budget(tokens=100))
+    started = await house.parent(budget=Budget(calls=7), budgets_above=(above,))
+    found = await house.start(started)
+    assert found.budgets_above == (above, BudgetAbove(started.run_id, Budget(calls=7))) and found.budget is None
+    with pytest.raises(BadInput, match="budget of a run above limits money"):
+        await house.start(await house.parent(claims=False, budget=Budget(money=Decimal(1))))
+
+
+async def test_limits_of_a_sub_runs_own_can_lower_those_of_the_tree_and_never_raise_them() -> None:
+    tree = SwarmLimits(3, 20, 200)
+    assert tree.lowered(SwarmSettings(max_depth=9, max_concurrent=2)) == SwarmLimits(3, 2, 200)
+    assert tree.lowered(SwarmSettings()) == tree
+
+
+async def test_a_start_made_again_by_the_same_call_starts_nothing_twice(house: House) -> None:
+    started, run_id = await house.parent(), house.new_id()
+    first = await house.start(started, run_id=run_id)
+    assert await house.start(started, run_id=run_id) == first
+    rows = await panels.fetch(house.database, "select started from swarm where root_id = $1", started.run_id)
+    assert [row["started"] for row in rows] == [1] and len(await swarm.children(house.database, started)) == 1
+    audit = await panels.fetch(house.database, "select detail from audit where action = 'run.started'")
+    assert [json.loads(row["detail"])["participant"] for row in audit] == ["Ann"]
+
+
+async def test_a_run_that_is_to_be_stopped_starts_no_more(house: House) -> None:
+    started = await house.parent()
+    await run_services.request_stop(house.database, house.caller, run_id=started.run_id, tell=lambda _: None)
+    with pytest.raises(Conflict, match="is to be stopped"):
+        await house.start(started)
+
+
+async def test_the_priority_goes_down(house: House) -> None:
+    started = await house.parent()
+    await panels.execute(house.database, "update process set priority = 7")
+    await house.start(started)
+    assert [row["priority"] for row in await swarm.children(house.database, started)] == [7]

@@ -1,0 +1,275 @@
+"""Places in a tree under concurrency, and the end of a sub-run against the pause of its parent (B37; F58, F59; state.md, Waking).
+
+Each has a negative control: without the lock it goes wrong.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import panels
+import pytest
+from crews import until
+from panels import Started
+
+from folkmoot.domain.run_status import RunStatus
+from folkmoot.domain.runs import ClaimedRun, Place, ProcessType
+from folkmoot.domain.swarms import Await, SwarmLimits
+from folkmoot.kernel.ids import NewId
+from folkmoot.store import appends, swarms
+from folkmoot.store.append_parameters import parameters
+from folkmoot.store.appends import Append, Appender, End, Pause
+from folkmoot.store.database import Database, Writer
+
+COMPLETED = End(RunStatus.COMPLETED)
+BLOCKED = "select 1 from pg_locks where not granted"
+
+
+# places
+
+
+async def spawn(database: Database, new_id: NewId, root: UUID, tenant_id: UUID, limits: SwarmLimits) -> bool:
+    """One start, as the service makes it; whether it got a place."""
+    async with database.writer() as writer:
+        await swarms.make(writer, tenant_id, root=root, limits=limits)
+        await swarms.lock(writer, tenant_id, root=root)
+        if await swarms.take_place(writer, tenant_id, root=root, depth=1, limits=limits) is not None:
+            return False
+        await writer.connection.execute(
+            "insert into process (tenant_id, run_id, kind, namespace_id, definition_id, definition_version, created_by, created_at, updated_at, "
+            "tree_root_id, swarm_root_id, parent_id, parent_kind, depth, state_version) values ($1, $2, 'Interaction', $2, $2, 1, $2, now(), now(), "
+            "$3, $3, $3, 'Interaction', 1, 0)", tenant_id, new_id(), root
+        )  # fmt: skip
+        return True
+
+
+async def spawned(database: Database, new_id: NewId, limits: SwarmLimits) -> tuple[int, int]:
+    """200 starts at once; how many got a place, and how many runs there are."""
+    root, tenant_id = new_id(), new_id()
+    async with database.writer() as writer:
+        await swarms.make(writer, tenant_id, root=root, limits=limits)
+    got = await asyncio.gather(*[spawn(database, new_id, root, tenant_id, limits) for _ in range(200)])
+    rows = await panels.fetch(database, "select from process where swarm_root_id = $1", root)
+    return sum(got), len(rows)
+
+
+@pytest.mark.parametrize("limits", [SwarmLimits(3, 20, 500), SwarmLimits(3, 500, 20)])
+async def test_two_hundred_starts_at_once_get_exactly_the_places_there_are(
+    database: Database, new_id: NewId, limits: SwarmLimits
+) -> None:
+    assert await spawned(database, new_id, limits) == (20, 20)
+
+
+async def test_control_without_the_lock_more_are_started(
+    database: Database, new_id: NewId, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The negative control: each counts before the others have written."""
+
+    async def no_lock(writer: Writer, tenant_id: UUID, *, root: UUID) -> None: ...
+
+    monkeypatch.setattr(swarms, "lock", no_lock)
+    got, made = await spawned(database, new_id, SwarmLimits(3, 20, 500))
+    assert got == made > 20
+
+
+async def test_limits_of_the_starter_can_only_lower_those_of_the_tree(database: Database, new_id: NewId) -> None:
+    root, tenant_id = new_id(), new_id()
+    tree, low, high = SwarmLimits(3, 4, 5), SwarmLimits(9, 9, 1), SwarmLimits(9, 9, 9)
+    async with database.writer() as writer:
+        await swarms.make(writer, tenant_id, root=root, limits=tree)
+        await swarms.make(writer, tenant_id, root=root, limits=high)  # it is there already
+        take: Callable[[SwarmLimits], Awaitable[Any]] = lambda limits: swarms.take_place(  # noqa: E731
+            writer, tenant_id, root=root, depth=1, limits=limits
+        )
+        assert await take(low) is None
+        full = await take(low)
+        assert full is not None and (full.limits, full.started) == (tree, 1)
+        assert [await take(high) for _ in range(4)] == [None] * 4
+        assert await take(high) is not None
+
+
+# waking
+
+
+@dataclass
+class Family:
+    """A parent at work with children at work, all claimed by one worker."""
+
+    database: Database
+    new_id: NewId
+    parent: ClaimedRun
+    started: Started
+    children: list[ClaimedRun]
+
+    def pause(self, *, is_all: bool = True) -> Append:
+        """The parent's pause, decided while its signal is what the claim knew."""
+        ids = tuple(child.claim.run_id for child in self.children)
+        awaits = Await(self.new_id(), ids, is_all, "Ann", "main", self.new_id())
+        pause = Pause(RunStatus.PENDING_SUB_INTERACTIONS, awaits=awaits)
+        return Append(self.parent.claim, self.parent.signal_number, pause=pause)
+
+    def end(self, number: int = 0) -> Append:
+        child = self.children[number]
+        return Append(child.claim, child.signal_number, end=COMPLETED, is_alone=True)
+
+    async def row(self) -> dict[str, Any]:
+        return await panels.row_of(self.database, self.started)
+
+
+async def family(database: Database, new_id: NewId, *, children: int = 1) -> Family:
+    worker_id = await panels.register(database, new_id)
+    started = await panels.start(database, new_id)
+    (parent,) = await panels.claim(database, worker_id)
+    place = Place(started.run_id, started.run_id, started.run_id, ProcessType.INTERACTION, 1, "Ann")
+    for _ in range(children):
+        await panels.start(database, new_id, tenant_id=started.tenant_id, place=place)
+    claimed = await panels.claim(database, worker_id, batch=children)
+    assert {child.parent_id for child in claimed} == {started.run_id}
+    return Family(database, new_id, parent, started, claimed)
+
+
+@asynccontextmanager
+async def appending(database: Database) -> AsyncIterator[Appender]:
+    appender = Appender(database)
+    try:
+        yield appender
+    finally:
+        await appender.close()
+
+
+async def test_an_await_of_all_wakes_with_the_last_end_and_one_of_any_with_the_first(
+    database: Database, new_id: NewId
+) -> None:
+    for is_all, wakes in ((True, [False, False, True]), (False, [True, True, True])):
+        found = await family(database, new_id, children=3)
+        async with appending(database) as appender:
+            assert (await appender.append(found.pause(is_all=is_all))).is_whole
+            ready = []
+            for number in range(3):
+                await appender.append(found.end(number))
+                row = await found.row()
+                ready.append(row["ready_at"] is not None)
+                assert row["status"] == "PendingSubInteractions" and row["signal_number"] == number + 1
+        assert ready == wakes
+        assert (await panels.claim(database, await panels.register(database, new_id)))[
+            0
+        ].claim.run_id == found.started.run_id
+
+
+async def test_a_pause_for_what_has_ended_already_is_no_wait(database: Database, new_id: NewId) -> None:
+    """Though the worker had not read it: what is counted is what is in the database."""
+    found = await family(database, new_id)
+    async with appending(database) as appender:
+        await appender.append(found.end())
+        late = found.pause()
+        late.signal_number = (await found.row())["signal_number"]
+        assert (await appender.append(late)).is_whole
+    assert (await found.row())["ready_at"] is not None
+
+
+async def test_a_pause_decided_before_an_end_is_not_written(database: Database, new_id: NewId) -> None:
+    found = await family(database, new_id)
+    async with appending(database) as appender:
+        await appender.append(found.end())
+        assert not (await appender.append(found.pause())).is_whole
+    assert (await found.row())["status"] == "Running"
+
+
+async def at_the_same_moment(database: Database, new_id: NewId) -> dict[str, Any]:
+    """The parent's pause is written and not committed when its child ends. The parent after both."""
+    found = await family(database, new_id)
+    connection = await database.connect()
+    try:
+        async with appending(database) as appender:
+            transaction = connection.transaction()
+            await transaction.start()
+            await connection.fetch(appends._WHOLE, *parameters([found.pause()]))
+            ending = asyncio.create_task(appender.append(found.end()))
+
+            async def is_blocked_or_done() -> bool:
+                return ending.done() or bool(await panels.fetch(database, BLOCKED))
+
+            await until(is_blocked_or_done)
+            await transaction.commit()
+            await ending
+    finally:
+        await connection.close()
+    return await found.row()
+
+
+async def test_an_end_at_the_moment_of_the_pause_is_not_lost(database: Database, new_id: NewId) -> None:
+    row = await at_the_same_moment(database, new_id)
+    assert row["status"] == "PendingSubInteractions" and row["ready_at"] is not None
+
+
+async def test_control_without_the_lock_the_end_is_lost(database: Database, new_id: NewId) -> None:
+    """The negative control: what the parent awaits is read before its pause is there, and it is never woken."""
+    (source,) = await panels.fetch(database, "select pg_get_functiondef('folkmoot_sub_run_ended'::regproc) as text")
+    lock = "perform from process where tenant_id = new.tenant_id and run_id = new.parent_id for no key update;"
+    assert lock in source["text"]
+    await panels.execute(database, source["text"].replace(lock, ""))
+    row = await at_the_same_moment(database, new_id)
+    assert row["status"] == "PendingSubInteractions" and row["ready_at"] is None
+
+
+async def test_ends_and_pauses_at_once_lose_no_wake_in_a_hundred_rounds(database: Database, new_id: NewId) -> None:
+    """Woken exactly once, by the pause that finds all ended or by the last end; a refused pause finds its signal moved."""
+    worker_id = await panels.register(database, new_id)
+    refused = 0
+    async with appending(database) as appender:
+        for _ in range(100):
+            found = await family(database, new_id, children=2)
+            paused, *_ = await asyncio.gather(
+                appender.append(found.pause()), appender.append(found.end(0)), appender.append(found.end(1))
+            )
+            row = await found.row()
+            assert row["signal_number"] == 2
+            if not paused.is_whole:
+                refused += 1
+                assert row["status"] == "Running" and row["ready_at"] is None
+                await appender.append(Append(found.parent.claim, row["signal_number"], end=COMPLETED))
+                continue
+            assert row["status"] == "PendingSubInteractions" and row["ready_at"] is not None
+            (claimed,) = await panels.claim(database, worker_id)
+            assert claimed.claim.number == 2
+            await appender.append(Append(claimed.claim, claimed.signal_number, end=COMPLETED))
+    assert refused < 100
+
+
+async def test_an_end_that_belongs_to_no_wait_of_now_wakes_nobody(database: Database, new_id: NewId) -> None:
+    """A former await that was cut stays as it was; its runs end later."""
+    found = await family(database, new_id, children=2)
+    worker_id = await panels.register(database, new_id)
+    async with appending(database) as appender:
+        await appender.append(found.pause())
+        await panels.execute(database, "update process set ready_at = now() where run_id = $1", found.started.run_id)
+        (found.parent,) = await panels.claim(database, worker_id)
+        one, found.children = found.children, found.children[:1]
+        await appender.append(found.pause())
+        found.children = one
+        await appender.append(found.end(1))
+        assert (await found.row())["ready_at"] is None
+        await appender.append(found.end(0))
+        assert (await found.row())["ready_at"] is not None
+
+
+async def test_ends_of_many_sub_runs_and_appends_of_their_parents_do_not_deadlock(
+    database: Database, new_id: NewId
+) -> None:
+    """Two families whose parents are gathered in the same batches while their children end."""
+    families = [await family(database, new_id, children=12) for _ in range(2)]
+    async with appending(database) as appender:
+
+        async def at_work(found: Family) -> None:
+            for _ in range(12):
+                await appender.append(Append(found.parent.claim, -1))
+
+        ends = [appender.append(found.end(number)) for number in range(12) for found in families]
+        await asyncio.wait_for(asyncio.gather(*ends, *map(at_work, families)), 30)
+        for found in families:
+            assert (await found.row())["signal_number"] == 12
