@@ -27,11 +27,26 @@ class ProcessType(StrEnum):
     APP = "App"
 
 
+NO_INTERACTION = UUID(int=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """The run that starts another one. `swarm_root_id`: the topmost run of an interaction above or at it; null where there is none, so
+    that the new run is the topmost."""
+
+    run_id: UUID
+    type: ProcessType
+    tree_root_id: UUID
+    swarm_root_id: UUID | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """A row of `process`, with the ping of the worker that holds it. `execution_time` excludes the stretch under way.
 
-    `pending_id`: what it waits for a person about; `before_timeout_status`: the waiting state that a person let run out.
+    `pending_id`: what it waits for a person about; `before_timeout_status`: the waiting state that a person let run out. An App run,
+    which only a listing by its root gives in this form, has NO_INTERACTION, version 0.
     """
 
     tenant_id: UUID
@@ -59,6 +74,7 @@ class Run:
     tags: tuple[str, ...] = ()
     pending_id: UUID | None = None
     before_timeout_status: RunStatus | None = None
+    type: ProcessType = ProcessType.INTERACTION
 
 
 @dataclass(frozen=True, slots=True)

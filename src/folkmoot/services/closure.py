@@ -58,6 +58,7 @@ class StartFields:
     the durations likewise. `disabled_tools` null: none were named. `later`: the fields of later parts that were
     sent, by their wire names. `model`: one to use in place of all that the definitions name; only commands set it. `budget`:
     lowers the definition's. `credentials`: entries without names; `credential_stack`: `name` or `namespace/name`.
+    `parent_process_id`: the App run that the run is started under; null: none.
     """
 
     inputs: tuple[tuple[str, str], ...] = ()
@@ -74,6 +75,7 @@ class StartFields:
     allow_platform_fallback: bool | None = None
     model: ModelChoice | None = None
     budget: Budget | None = None
+    parent_process_id: UUID | None = None
     later: Mapping[str, Json] = field(default_factory=dict)
 
 

@@ -109,8 +109,10 @@ async def _insert_item(writer: Writer, tenant_id: UUID, *, run_id: UUID, sequenc
     )  # fmt: skip
 
 
-async def stop(writer: Writer, tenant_id: UUID, *, run_id: UUID, by: UUID, by_name: str, channel: str) -> list[UUID]:
-    """Close what the run waits for, since it is asked to stop (B13); the ids. The run's row is locked before."""
+async def stop(
+    writer: Writer, tenant_id: UUID, *, run_id: UUID, by: UUID | None, by_name: str, channel: str
+) -> list[UUID]:
+    """Close what the run waits for, since it is asked to stop (B13); the ids. `by` null: nobody. The run's row is locked before."""
     rows = _sql.stop(
         writer.connection, tenant_id=tenant_id, run_id=run_id, stopped_by=by, stopped_by_name=safe(by_name), channel=channel
     )  # fmt: skip

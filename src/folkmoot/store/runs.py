@@ -12,26 +12,30 @@ from uuid import UUID
 
 from folkmoot.domain.definitions import ResolvedInteraction
 from folkmoot.domain.run_status import RunStatus
-from folkmoot.domain.runs import STATE_VERSION, Claim, ClaimedRun, ProcessType, Run
+from folkmoot.domain.runs import NO_INTERACTION, STATE_VERSION, Claim, ClaimedRun, Parent, ProcessType, Run
 from folkmoot.store.codecs import RESOLVED, safe
 from folkmoot.store.database import Reader, Writer, queries
 
 _sql: Any = queries("runs")
-_SEARCHED_CHARACTERS = 8000
+SEARCHED_CHARACTERS = 8000
 
 
 async def insert(
     writer: Writer, tenant_id: UUID, *, run_id: UUID, namespace_id: UUID, created_by: UUID, resolved: ResolvedInteraction,
-    response_json_schema: str | None, tags: tuple[str, ...], priority: int,
+    response_json_schema: str | None, tags: tuple[str, ...], priority: int, parent: Parent | None = None,
 ) -> None:  # fmt: skip
-    """A new run, claimable at once when the transaction commits."""
+    """A new run, claimable at once when the transaction commits. `parent` null: nothing that is a run started it."""
+    tree_root_id = parent.tree_root_id if parent is not None else run_id
+    swarm_root_id = run_id if parent is None or parent.swarm_root_id is None else parent.swarm_root_id
     words = " ".join((resolved.interaction_name, *tags, *(value for _, value in resolved.inputs)))
     await _sql.insert_run(
         writer.connection, tenant_id=tenant_id, run_id=run_id, namespace_id=namespace_id, definition_id=resolved.interaction_id,
         definition_version=resolved.interaction_version, created_by=created_by, state_version=STATE_VERSION,
         duration_auto_termination=resolved.duration_auto_termination, duration_human_timeout=resolved.duration_human_timeout,
         response_json_schema=response_json_schema and safe(response_json_schema),
-        tags=[safe(tag) for tag in tags], search=safe(words[:_SEARCHED_CHARACTERS]), priority=priority,
+        tags=[safe(tag) for tag in tags], search=safe(words[:SEARCHED_CHARACTERS]), priority=priority,
+        parent_id=parent.run_id if parent is not None else None, parent_kind=parent.type.value if parent is not None else None,
+        tree_root_id=tree_root_id, swarm_root_id=swarm_root_id,
     )  # fmt: skip
     await _sql.insert_resolved(writer.connection, tenant_id=tenant_id, run_id=run_id, body=RESOLVED.write(resolved))
 
@@ -96,9 +100,13 @@ async def expire(writer: Writer) -> list[tuple[UUID, UUID]]:
     return [(row["tenant_id"], row["run_id"]) async for row in _sql.expire(writer.connection)]
 
 
-async def request_stop(writer: Writer, tenant_id: UUID, *, run_id: UUID, stopped_by: str) -> RunStatus | None:
-    """The status after the request (Stopped only for a run that nobody had begun); null if it has ended or is not there."""
-    row = await _sql.request_stop(writer.connection, tenant_id=tenant_id, run_id=run_id, stopped_by=safe(stopped_by))
+async def request_stop(
+    writer: Writer, tenant_id: UUID, *, run_id: UUID, stopped_by: str, run_type: ProcessType = ProcessType.INTERACTION
+) -> RunStatus | None:
+    """The status after the request (Stopped only where no worker has to see to it); null if it has ended or is no such run."""
+    row = await _sql.request_stop(
+        writer.connection, tenant_id=tenant_id, run_id=run_id, stopped_by=safe(stopped_by), run_type=run_type
+    )
     return RunStatus(row["status"]) if row is not None else None
 
 
@@ -119,6 +127,7 @@ async def signals(reader: Reader, claim: Claim) -> Signals | None:
 
 
 async def get(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> Run | None:
+    """A run of an interaction."""
     row = await _sql.get(reader.connection, tenant_id=tenant_id, run_id=run_id)
     return read_run(row) if row is not None else None
 
@@ -126,7 +135,8 @@ async def get(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> Run | None:
 def read_run(row: Any) -> Run:
     """A row of `process` with its worker's ping as `worker_pinged_at`."""
     return Run(
-        tenant_id=row["tenant_id"], run_id=row["run_id"], interaction_id=row["definition_id"], interaction_version=row["definition_version"],
+        tenant_id=row["tenant_id"], run_id=row["run_id"], interaction_id=row["definition_id"] or NO_INTERACTION,
+        interaction_version=row["definition_version"] or 0, type=ProcessType(row["kind"]),
         status=RunStatus(row["status"]), created_by=row["created_by"], created_at=row["created_at"], updated_at=row["updated_at"],
         started_at=row["started_at"], claimed_at=row["claimed_at"], ended_at=row["ended_at"],
         pinged_at=row["worker_pinged_at"] or row["pinged_at"], hostname=row["hostname"], execution_time=row["execution_time"],
