@@ -23,11 +23,20 @@ _BATCH = 100
 async def get(database: Database, caller: Caller, *, run_id: UUID, run_type: ProcessType | None = None) -> Tree:
     """The whole tree that a run belongs to. `run_type`: what the run must be; null: anything. Raises NotFound."""
     async with database.reader() as reader:
+        found = await trees.get(reader, caller.tenant_id, run_id=run_id)
+        is_such = run_type is None or await trees.type_of(reader, caller.tenant_id, run_id=run_id) is run_type
+    if found is None or not is_such:
+        raise NotFound(f"There is no {f'{run_type} ' if run_type else ''}run {run_id}.")
+    return found
+
+
+async def type_of(database: Database, caller: Caller, *, run_id: UUID) -> ProcessType:
+    """What kind of run it is. Raises NotFound."""
+    async with database.reader() as reader:
         found = await trees.type_of(reader, caller.tenant_id, run_id=run_id)
-        tree = await trees.get(reader, caller.tenant_id, run_id=run_id)
-    if found is None or tree is None or run_type not in (None, found):
-        raise NotFound(f"There is no {run_type or ''} run {run_id}.".replace("no  run", "no run"))
-    return tree
+    if found is None:
+        raise NotFound(f"There is no run {run_id}. `folkmoot runs list` shows those there are.")
+    return found
 
 
 async def node(database: Database, caller: Caller, *, run_id: UUID, run_type: ProcessType) -> Node:
