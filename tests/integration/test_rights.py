@@ -120,7 +120,13 @@ async def key_of(
 
 
 def concrete(path: str) -> str:
-    values = {"number": "1", "namespace_name": "examples", "name": "nothing", "type": "Interaction", "app_name": "nightly-import"}
+    values = {
+        "number": "1",
+        "namespace_name": "examples",
+        "name": "nothing",
+        "type": "Interaction",
+        "app_name": "nightly-import",
+    }
     return re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], str(NEW_ID())), path)
 
 
