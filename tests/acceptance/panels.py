@@ -16,7 +16,7 @@ from folkmoot.domain.definitions import ModelChoice, Participant, ResolvedIntera
 from folkmoot.domain.items import Author, AuthorKind, Item, StoredItem
 from folkmoot.domain.model_calls import Sampling
 from folkmoot.domain.run_status import FINAL, RunStatus
-from folkmoot.domain.runs import ClaimedRun, Parent
+from folkmoot.domain.runs import ClaimedRun, Place
 from folkmoot.kernel.ids import NewId
 from folkmoot.store import conversations, runs, workers
 from folkmoot.store.database import Database
@@ -69,14 +69,14 @@ async def start(
     tenant_id: UUID | None = None,
     run_id: UUID | None = None,
     priority: int = 0,
-    parent: Parent | None = None,
+    place: Place | None = None,
 ) -> Started:
     started = Started(tenant_id or new_id(), run_id or new_id())
     async with database.writer() as writer:
         await runs.insert(
             writer, started.tenant_id, run_id=started.run_id, namespace_id=new_id(), created_by=new_id(),
             resolved=resolved or interaction(new_id), response_json_schema=None, tags=(), priority=priority,
-            parent=parent,
+            place=place,
         )  # fmt: skip
     return started
 

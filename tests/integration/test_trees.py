@@ -22,7 +22,7 @@ from folkmoot.cli import tree as drawing
 from folkmoot.domain.definitions import ChatMode, HumanSettings
 from folkmoot.domain.pending import PendingKind
 from folkmoot.domain.run_status import RunStatus
-from folkmoot.domain.runs import ProcessType
+from folkmoot.domain.runs import Place, ProcessType
 from folkmoot.domain.tenancy import Caller
 from folkmoot.domain.trees import Node, Tree, with_depths
 from folkmoot.kernel.ids import NewId
@@ -45,13 +45,11 @@ async def server(database_dsn: str, tmp_path: Path) -> AsyncIterator[Served]:
 async def below(database: Database, new_id: NewId, parent: Started | None, caller: Caller) -> Started:
     """A run that asks a person at the end of its round, and may have sub-runs; started by `parent`, if there is one."""
     resolved = panels.interaction(new_id, names=("Ann",), human_settings=PEOPLE, maximum_rounds=3, swarm=SWARM)
-    origin = None
+    place = None
     if parent is not None:
-        async with database.writer() as writer:
-            locked = await trees.lock_parent(writer, parent.tenant_id, run_id=parent.run_id)
-        assert locked is not None
-        origin = locked.parent
-    return await panels.start(database, new_id, resolved, tenant_id=caller.tenant_id, parent=origin)
+        row = await panels.row_of(database, parent)
+        place = Place(row["tree_root_id"], row["swarm_root_id"], parent.run_id, ProcessType.INTERACTION)
+    return await panels.start(database, new_id, resolved, tenant_id=caller.tenant_id, place=place)
 
 
 async def status_of(database: Database, run: Started) -> str:

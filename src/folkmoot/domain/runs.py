@@ -19,6 +19,7 @@ from folkmoot.domain.run_status import RunStatus
 
 CUT_WORDS = "This call was cut for the last turn before the time limit; its reply was not read."
 STATE_VERSION = 4  # raised when stored state changes so that an older worker must not claim it
+NO_INTERACTION = UUID(int=0)  # that of an App run, where one has to be named
 
 
 class ProcessType(StrEnum):
@@ -27,18 +28,14 @@ class ProcessType(StrEnum):
     APP = "App"
 
 
-NO_INTERACTION = UUID(int=0)
-
-
 @dataclass(frozen=True, slots=True)
-class Parent:
-    """The run that starts another one. `swarm_root_id`: the topmost run of an interaction above or at it; null where there is none, so
-    that the new run is the topmost."""
+class Place:
+    """Where a run stands in its tree. `swarm_root_id`: the topmost interaction run."""
 
-    run_id: UUID
-    type: ProcessType
     tree_root_id: UUID
-    swarm_root_id: UUID | None = None
+    swarm_root_id: UUID
+    parent_id: UUID
+    parent_type: ProcessType
 
 
 @dataclass(frozen=True, slots=True)

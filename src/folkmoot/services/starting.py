@@ -80,21 +80,21 @@ async def _insert(
 ) -> None:
     namespace = await tenancy.find_namespace(writer, caller.tenant_id, name=resolved.namespace)
     assert namespace is not None
-    parent = (
-        await trees.app_at_work(writer, caller, run_id=request.parent_process_id) if request.parent_process_id else None
-    )
+    place = None
+    if request.parent_process_id is not None:
+        place = await trees.place_under(writer, caller, app_run_id=request.parent_process_id, run_id=run_id)
     await runs.insert(
         writer, caller.tenant_id, run_id=run_id, namespace_id=namespace.namespace_id, created_by=caller.user_id,
         resolved=resolved, response_json_schema=request.response_json_schema, tags=tuple(dict.fromkeys(request.tags)),
-        priority=request.priority, parent=parent,
+        priority=request.priority, place=place,
     )  # fmt: skip
     detail = {
         "namespace": resolved.namespace,
         "name": resolved.interaction_name,
         "version": resolved.interaction_version,
     }
-    if parent is not None:
-        detail["parentId"] = str(parent.run_id)
+    if place is not None:
+        detail["parentId"] = str(place.parent_id)
     await audit.note(writer, caller, action="run.started", subject_kind="run", subject_id=run_id, detail=detail)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from folkmoot.domain.run_status import FINAL
-from folkmoot.domain.runs import Parent, ProcessType
+from folkmoot.domain.runs import Place, ProcessType
 from folkmoot.domain.tenancy import Caller
 from folkmoot.domain.trees import Node, Tree
 from folkmoot.kernel.errors import BadInput, Fault, NotFound, RunEnded
@@ -48,23 +48,25 @@ async def node(database: Database, caller: Caller, *, run_id: UUID, run_type: Pr
     return found
 
 
-async def app_at_work(writer: Writer, caller: Caller, *, run_id: UUID) -> Parent:
-    """The App run that something is to be started under; it cannot end before this transaction does.
+async def place_under(writer: Writer, caller: Caller, *, app_run_id: UUID, run_id: UUID) -> Place:
+    """Where the new run `run_id` stands under an App run, which cannot end before this transaction does.
 
     Raises NotFound, RunEnded, and BadInput where it is no App run: only such a run has others started under it from outside.
     """
-    found = await trees.lock_parent(writer, caller.tenant_id, run_id=run_id)
+    found = await trees.lock_parent(writer, caller.tenant_id, run_id=app_run_id)
     if found is None:
-        raise NotFound(f"The run was not started. There is no App run {run_id} to start it under (parentProcessId).")
-    if found.parent.type is not ProcessType.APP:
-        message = f"The run {run_id} is no App run but one of an interaction, which starts its sub-runs itself. Name an App run's id."
+        raise NotFound(
+            f"The run was not started. There is no App run {app_run_id} to start it under (parentProcessId)."
+        )
+    if found.type is not ProcessType.APP:
+        message = f"The run {app_run_id} is no App run but one of an interaction, which starts its sub-runs itself. Name an App run's id."
         raise BadInput(f"The run was not started. {message}", (Fault("/parentProcessId", message),))
     if found.status in FINAL:
         raise RunEnded(
-            f"The run was not started. The run {run_id} of the app '{found.app_name}' is {found.status}, and starts nothing any more. "
+            f"The run was not started. The run {app_run_id} of the app '{found.app_name}' is {found.status}, and starts nothing any more. "
             "Open a new run of the app."
         )
-    return found.parent
+    return Place(found.tree_root_id, run_id, app_run_id, ProcessType.APP)
 
 
 async def stop_below(database: Database, *, tenant_id: UUID, parent_id: UUID, tell: Tell) -> None:

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from folkmoot.domain.definitions import ResolvedInteraction
 from folkmoot.domain.run_status import RunStatus
-from folkmoot.domain.runs import NO_INTERACTION, STATE_VERSION, Claim, ClaimedRun, Parent, ProcessType, Run
+from folkmoot.domain.runs import NO_INTERACTION, STATE_VERSION, Claim, ClaimedRun, Place, ProcessType, Run
 from folkmoot.store.codecs import RESOLVED, safe
 from folkmoot.store.database import Reader, Writer, queries
 
@@ -22,11 +22,9 @@ SEARCHED_CHARACTERS = 8000
 
 async def insert(
     writer: Writer, tenant_id: UUID, *, run_id: UUID, namespace_id: UUID, created_by: UUID, resolved: ResolvedInteraction,
-    response_json_schema: str | None, tags: tuple[str, ...], priority: int, parent: Parent | None = None,
+    response_json_schema: str | None, tags: tuple[str, ...], priority: int, place: Place | None = None,
 ) -> None:  # fmt: skip
-    """A new run, claimable at once when the transaction commits. `parent` null: nothing that is a run started it."""
-    tree_root_id = parent.tree_root_id if parent is not None else run_id
-    swarm_root_id = run_id if parent is None or parent.swarm_root_id is None else parent.swarm_root_id
+    """A new run, claimable at once when the transaction commits. `place`: in the tree of the run that starts it; null: nothing does."""
     words = " ".join((resolved.interaction_name, *tags, *(value for _, value in resolved.inputs)))
     await _sql.insert_run(
         writer.connection, tenant_id=tenant_id, run_id=run_id, namespace_id=namespace_id, definition_id=resolved.interaction_id,
@@ -34,8 +32,8 @@ async def insert(
         duration_auto_termination=resolved.duration_auto_termination, duration_human_timeout=resolved.duration_human_timeout,
         response_json_schema=response_json_schema and safe(response_json_schema),
         tags=[safe(tag) for tag in tags], search=safe(words[:SEARCHED_CHARACTERS]), priority=priority,
-        parent_id=parent.run_id if parent is not None else None, parent_kind=parent.type.value if parent is not None else None,
-        tree_root_id=tree_root_id, swarm_root_id=swarm_root_id,
+        tree_root_id=place.tree_root_id if place else run_id, swarm_root_id=place.swarm_root_id if place else run_id,
+        parent_id=place.parent_id if place else None, parent_kind=place.parent_type if place else None,
     )  # fmt: skip
     await _sql.insert_resolved(writer.connection, tenant_id=tenant_id, run_id=run_id, body=RESOLVED.write(resolved))
 

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from folkmoot.domain.run_status import RunStatus
-from folkmoot.domain.runs import Parent, ProcessType
+from folkmoot.domain.runs import ProcessType
 from folkmoot.domain.trees import MOST_NODES, Node, Tree, with_depths
 from folkmoot.store.database import Reader, Writer, queries
 from folkmoot.store.pending import Key
@@ -23,8 +23,9 @@ _sql: Any = queries("trees")
 class LockedParent:
     """A run that cannot end before this transaction does. `app_name`: null for a run of an interaction."""
 
-    parent: Parent
+    type: ProcessType
     status: RunStatus
+    tree_root_id: UUID
     app_name: str | None
 
 
@@ -33,11 +34,7 @@ async def lock_parent(writer: Writer, tenant_id: UUID, *, run_id: UUID) -> Locke
     row = await _sql.lock_parent(writer.connection, tenant_id=tenant_id, run_id=run_id)
     if row is None:
         return None
-    kind = ProcessType(row["kind"])
-    swarm_root = row["swarm_root_id"] if kind is not ProcessType.APP else None
-    return LockedParent(
-        Parent(run_id, kind, row["tree_root_id"], swarm_root), RunStatus(row["status"]), row["app_name"]
-    )
+    return LockedParent(ProcessType(row["kind"]), RunStatus(row["status"]), row["tree_root_id"], row["app_name"])
 
 
 async def type_of(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> ProcessType | None:
