@@ -32,8 +32,8 @@ async def open_app(dsn: str) -> str:
         await database.close()
 
 
-async def a_family(dsn: str, run_id: str) -> tuple[str, str]:
-    """The run, put down by whoever held it, with a sub-run that asks something; the sub-run's id and the question's."""
+async def a_family(dsn: str, run_id: str) -> str:
+    """The run, put down by whoever held it, with a sub-run that asks something; the sub-run's id."""
     database = await Database.open(dsn)
     try:
         async with database.writer() as writer:
@@ -42,7 +42,8 @@ async def a_family(dsn: str, run_id: str) -> tuple[str, str]:
             )
         (child,) = await copies(database, run_id, 1)
         await put_below(database, run_id, str(child))
-        return str(child), str(await ask(database, child, PendingKind.QUESTION))
+        await ask(database, child, PendingKind.QUESTION)
+        return str(child)
     finally:
         await database.close()
 
@@ -66,17 +67,14 @@ def test_a_tree_is_drawn_and_its_sub_runs_are_answered_from_above(shell: Shell) 
     dsn = shell.dsn or ""
     shell.run("apply", "-f", shell.talk(**FLOOR))
     app = asyncio.run(open_app(dsn))
-    refused = shell.run("runs", "list", "--parent", "nothing")
-    assert refused.code == 2 and "no run's id" in refused.err
     process = shell.start("run", "team/talk", "-i", "topic=tea", "--parent", app)
     run_id = lines_until(process, "run ")[-1].split()[-1]
     process.kill()
     process.wait()
-    child, question = asyncio.run(a_family(dsn, run_id))
+    child = asyncio.run(a_family(dsn, run_id))
     drawn = shell.run("runs", "tree", child)
     assert [line.split("  ")[-1].strip() for line in drawn.out.splitlines()] == [app, run_id, child]
     assert "import (App): Running" in drawn.out and "   └─ team/talk: PendingHuman, asks 1" in drawn.out
-    assert json.loads(shell.run("runs", "tree", app, "--json").out)["counts"]["total"] == 3
     listed = shell.run("runs", "list", "--parent", app, "--json")
     assert [json.loads(line)["id"] for line in listed.out.splitlines()] == [run_id]
     with shell.terminal("runs", "watch", run_id) as terminal:
@@ -84,7 +82,5 @@ def test_a_tree_is_drawn_and_its_sub_runs_are_answered_from_above(shell: Shell) 
         terminal.until("Ann asks you: By when")
         terminal.type("By Friday.\n")
         assert asyncio.run(the_answer(dsn)) == {"answer": "By Friday."}
-    again = shell.run("runs", "answer", run_id, "By Monday.", "--id", question)
-    assert again.code == 1 and "was answered by owner" in again.err
     stopped = shell.run("runs", "stop", app)
     assert stopped.err == f"{app}: Stopped\n"

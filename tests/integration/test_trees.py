@@ -83,17 +83,16 @@ class TestStops:
     async def test_a_stop_goes_down_level_by_level(self, database: Database, caller: Caller, new_id: NewId) -> None:
         """state.md: 'a stop that goes down a tree only sets flags'; the questions of all are closed (B13). No sweep helps."""
         family = await Family.begun(database, caller, new_id)
+        late = await below(database, new_id, family.generations[0], caller)
+        await panels.execute(database, "update process set ready_at = null where run_id = $1", late.run_id)
         async with crew(database, new_id, sweep_seconds=1000.0) as made:
             await until(lambda: family.are(*["PendingHuman"] * 3))
-            late = await below(database, new_id, family.generations[0], caller)
-            await panels.execute(database, "update process set ready_at = null where run_id = $1", late.run_id)
             await family.stop(made.tell)
             await until(lambda: family.are(*["Stopped"] * 3))
         assert await status_of(database, late) == "Stopped", "nobody had begun it"
-        outcomes = await panels.fetch(
-            database, "select outcome, answered_by_name as who from pending order by asked_at"
-        )
-        assert [(row["outcome"], row["who"]) for row in outcomes] == [
+        found = await panels.fetch(database, "select run_id, outcome, answered_by_name as who from pending")
+        closed = {row["run_id"]: (row["outcome"], row["who"]) for row in found}
+        assert [closed[run.run_id] for run in family.generations] == [
             ("Stopped", "owner"), ("Stopped", "Orchestrator"), ("Stopped", "Orchestrator")
         ]  # fmt: skip
         for child, parent in zip(family.generations[1:], family.generations, strict=False):
