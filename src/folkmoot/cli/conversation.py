@@ -78,10 +78,7 @@ class Printer:
                 self._ask(entry, is_below=entry is not snapshot.waits_for)
 
     def _ask(self, entry: InboxEntry, *, is_below: bool) -> None:
-        if is_below:
-            where = f"?? The sub-run {entry.namespace}/{entry.interaction_name} {entry.entry.run_id} asks:"
-            self.line(screen.paint(screen.printable(where), screen.BOLD))
-        for line in cards.lines(entry):
+        for line in cards.lines(entry, is_below=is_below):
             self.line(screen.paint(screen.printable(line), screen.BOLD))
         how = cards.TYPED[entry.entry.pending.kind] if self._is_typed_to else f"To answer: {cards.command(entry.entry)}"
         self.line(screen.paint(f"   {how}", screen.DIM))

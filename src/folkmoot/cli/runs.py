@@ -77,7 +77,8 @@ async def _show(run_id: UUID, *, as_json: bool) -> None:
     for failure in whole.credential_failures:
         printer.key_failed(failure)
     for entry in waiting:
-        for line in (*cards.lines(entry), f"   {cards.command(entry.entry)}"):
+        is_below = entry.entry.run_id != run_id
+        for line in (*cards.lines(entry, is_below=is_below), f"   {cards.command(entry.entry)}"):
             printer.line(screen.printable(line))
     if run.output is not None:
         screen.put(run.output)
