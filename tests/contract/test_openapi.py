@@ -197,7 +197,7 @@ class TestKeys:
     async def test_what_names_a_parameter_wrongly_is_told_the_right_ones(self, server: Served) -> None:
         """And each name but a few of thousands, shortened."""
         problem = problem_of(await server.client.get("/approvals?statu=Pending&kind=Vote&x"), 422, "bad_input")
-        there = "this path takes status, kind, run, limit, after; remove it, or correct its name."
+        there = "this path takes status, kind, run, root, limit, after; remove it, or correct its name."
         told = {error["pointer"]: error["message"] for error in problem["errors"]}
         assert told == {f"/query/{name}": f"There is no parameter '{name}' here, {there}" for name in ("statu", "x")}
         problem = problem_of(await server.client.get("/approvals/count?x=1"), 422, "bad_input")

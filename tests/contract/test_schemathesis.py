@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 import pytest_asyncio
 from api_at_hand import (
@@ -132,6 +133,9 @@ PARAMETERS = {
     "path.webhook_id": "webhooks",
     "path.model_key_id": "model-keys",
     "query.turn": "turns",
+    "path.app_name": "apps",
+    "path.app_run_id": "app-runs",
+    "path.process_id": "any-runs",
 }
 
 
@@ -225,12 +229,20 @@ async def seeds(server: Served, folder: Path) -> dict[str, list[Any]]:
         "numbers": [1],
         "ended-runs": [done, runs[0]],
         "new-runs": runs[1:],
+        **await of_apps(client),
         "keys": [key],
         "users": [user],
         "secret-names": ["token"],
         "secret-ids": [secret],
         "operations": [each["id"] for each in offered],
     }
+
+
+async def of_apps(client: httpx2.AsyncClient) -> dict[str, list[Any]]:
+    """Runs of an app: many that go on for those that are pinged and ended, and of both types for what is done to any run."""
+    opened = [(await client.post("/apps/nightly-import/runs", json={})).json()["id"] for _ in range(30)]
+    stopped = [(await start_run(client))["id"] for _ in range(10)]
+    return {"apps": ["nightly-import"], "app-runs": opened[:20], "any-runs": [*opened[20:], *stopped]}
 
 
 async def waiting(server: Served) -> dict[str, list[Any]]:

@@ -50,8 +50,10 @@ BY_ID = {
     "/interactions/processes/by-id/{interaction_id}": ("#panel", ("/start",)),
     "/interactions/processes/by-id/{run_id}": (
         "#run",
-        ("", "/details", "/items", "/events", "/usage", "/messages", "/stop", *_ANSWERS),
+        ("", "/details", "/items", "/events", "/usage", "/tree", "/messages", "/stop", *_ANSWERS),
     ),
+    "/processes/{type}/{process_id}": ("#run", ("/tree", "/stop")),
+    "/apps/{app_name}/runs/{app_run_id}": ("#app", ("", "/ping", "/end")),
     "/keys/by-id/{key_id}": ("#key", ("/revoke",)),
     "/users/by-id/{user_id}": ("#user", ("", "/role")),
     "/secrets/by-id/{secret_id}": ("#secret", ("",)),
@@ -77,7 +79,7 @@ BY_NAME = {
 }
 NAMES_NOTHING = {
     "/interactions/processes", "/keys", "/users", "/audit", "/webhooks", "/approvals", "/approvals/count", "/approvals/events",
-    "/usage", "/budget", "/healthz", "/readyz", "/model-keys", "/credential-stacks/default",
+    "/usage", "/budget", "/healthz", "/readyz", "/model-keys", "/credential-stacks/default", "/apps/{app_name}/runs",
 }  # fmt: skip
 SECOND = {"ballot_id": PendingKind.VOTE, "question_id": PendingKind.QUESTION, "approval_id": PendingKind.APPROVAL}
 BODIES = {
@@ -89,6 +91,7 @@ BODIES = {
     "/settings": {"limitSeconds": 5},
     "/role": {"role": "viewer"},
     "/default": {"credentialStack": None},
+    "/end": {"outcome": "Completed"},
 }
 KEY = {"provider": "openai", "credential": f"{NAMESPACE}/token"}
 ROUTER = {"candidates": [{"agent": "optimist"}], "fallback": "optimist"}
@@ -121,8 +124,9 @@ def body_of(method: str, rest: str) -> Any:
 
 
 def filled(path: str, *, thing: str, second: Mapping[str, str], namespace: str = NAMESPACE) -> str:
-    names = set(re.findall(r"\{(\w+)\}", path)) - {"namespace_name", "number", *second}
-    return path.format(namespace_name=namespace, number=1, **dict.fromkeys(names, thing), **second)
+    names = set(re.findall(r"\{(\w+)\}", path)) - {"namespace_name", "number", "type", "app_name", *second}
+    fixed = {"number": 1, "type": "Interaction", "app_name": "nightly-import"}
+    return path.format(namespace_name=namespace, **fixed, **dict.fromkeys(names, thing), **second)
 
 
 @pytest_asyncio.fixture
@@ -248,6 +252,7 @@ class TestOtherTenants:
             "#shop": shop["id"],
             "#operation": operations[0]["id"],
             "#run": run,
+            "#app": (await client.post("/apps/nightly-import/runs", json={})).json()["id"],
             "#key": (await client.post("/keys", json={"name": "second"})).json()["id"],
             "#user": (await client.post("/users", json={"name": "Ann", "role": "viewer"})).json()["id"],
             "#secret": (await put(client, f"{base}/secrets/by-name/token", {"value": "a value"}))["id"],

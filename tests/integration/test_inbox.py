@@ -264,7 +264,7 @@ async def test_a_runs_stream_says_what_it_waits_for_and_when_it_does_no_more(ser
         async with server.installation.database.writer() as writer:
             await writer.connection.execute("update process set pending_id = null, status = 'Running', ready_at = null")
         server.installation.notifier.tell({"to": "run", "run": run_id})
-        assert (await next_of(events, "approval")).data == {"waitsFor": None}
+        assert (await next_of(events, "approval")).data == {"waitsFor": None, "below": []}
 
 
 async def next_of(events: EventReader, name: str) -> SentEvent:

@@ -44,13 +44,15 @@ ASKED: dict[Right, tuple[str, ...]] = {
         r"GET /approvals(/count|/events)?",
         r"GET /users(/by-id/{user_id})?",
         r"GET /(usage|budget)",
+        r"GET /apps/{app_name}/runs(/{app_run_id})?",
+        r"GET /processes/{type}/{process_id}/tree",
     ),
     Right.PUBLISH: (
         r"(POST|PUT|DELETE) (/namespaces/{namespace_name})?/(agents|routers|ai-models|interactions(?!/processes))(/.*)?(?<!/start)",
     ),
     Right.MANAGE_CONNECTORS: (r"(POST|PUT|DELETE) (/namespaces/{namespace_name})?/connectors/.*",),
-    Right.START: (r"PUT /.*/start",),
-    Right.STOP: (rf"POST {_RUN}/stop",),
+    Right.START: (r"PUT /.*/start", r"POST /apps/{app_name}/runs(/{app_run_id}/(ping|end))?"),
+    Right.STOP: (rf"POST {_RUN}/stop", r"POST /processes/{type}/{process_id}/stop"),
     Right.TAKE_PART: (rf"POST {_RUN}/(messages|pass|votes/{{ballot_id}}|questions/{{question_id}})",),
     Right.APPROVE: (rf"POST {_RUN}/approvals/{{approval_id}}",),
     Right.MANAGE_SECRETS: (
@@ -118,7 +120,13 @@ async def key_of(
 
 
 def concrete(path: str) -> str:
-    values = {"number": "1", "namespace_name": "examples", "name": "nothing"}
+    values = {
+        "number": "1",
+        "namespace_name": "examples",
+        "name": "nothing",
+        "type": "Interaction",
+        "app_name": "nightly-import",
+    }
     return re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], str(NEW_ID())), path)
 
 

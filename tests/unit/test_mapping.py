@@ -459,7 +459,7 @@ def test_a_start_keeps_every_field_of_later_parts_by_its_name() -> None:
     fields = {field.alias for field in StartRequest.model_fields.values()}
     now = {"version", "inputs", "responseJsonSchema", "disabledTools", "durationAutoTermination", "priority", "tags"}
     now |= {"durationHumanTimeout", "durationWarningToAi", "aiModelOverrides", "budget"}
-    now |= {"credentials", "credentialStack", "allowPlatformFallback"}
+    now |= {"credentials", "credentialStack", "allowPlatformFallback", "parentProcessId"}
     assert set(least.later) == fields - now
     full = {
         "version": 2, "inputs": [{"name": "q", "value": "v"}], "responseJsonSchema": "{}", "disabledTools": ["t"],

@@ -84,8 +84,9 @@ def test_the_document_lists_what_is_written_down() -> None:
     """Every action of the audit log that the use cases name, and none that they do not; a few are put together of two words."""
     composed = {f"approval.{outcome}" for outcome in ("approved", "rejected", "refused")}
     composed |= {f"{noun}.refused" for noun in ("vote", "question", "turn")} | {
-        "pending.expired"
-    }  # the last by the sweep
+        "pending.expired",
+        "run.lost",
+    }  # the last two by the sweep
     named = {
         action
         for path in SERVICES.glob("*.py")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from folkmoot.domain.run_status import FINAL, TRANSITIONS, WAITING, RunStatus
+from folkmoot.domain.run_status import FINAL, FIRST, TRANSITIONS, WAITING, RunStatus
 
 RUN_STATES = Path(__file__).resolve().parents[2] / "docs" / "run-states.md"
 
@@ -16,7 +16,8 @@ def diagram() -> str:
         "Made from `TRANSITIONS` in `src/folkmoot/domain/run_status.py` by `python tests/unit/test_run_states.py`.",
         "",
     ]
-    lines += ["```mermaid", "stateDiagram-v2", "    [*] --> New"]
+    lines += ["```mermaid", "stateDiagram-v2"]
+    lines += [f"    [*] --> {status}: {kind}" for kind, status in FIRST.items()]
     moves: dict[tuple[RunStatus, RunStatus], list[str]] = {}
     for move, (sources, target) in TRANSITIONS.items():
         for source in RunStatus:

@@ -148,7 +148,12 @@ def _status(run: Run) -> StatusEvent:
 
 def _approval(event: ApprovalSnapshot) -> ApprovalEvent:
     waits_for = event.waits_for
-    return ApprovalEvent(waits_for=pending_mapping.pending_work(waits_for) if waits_for is not None else None)
+    return ApprovalEvent(
+        waits_for=pending_mapping.pending_work(waits_for) if waits_for is not None else None,
+        below=tuple(
+            pending_mapping.pending_work(each, limit=pending_mapping.LISTED_CHARACTERS) for each in event.below
+        ),
+    )
 
 
 def _end(run: Run) -> EndEvent:

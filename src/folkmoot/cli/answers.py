@@ -143,7 +143,7 @@ async def _answer(run_text: str, id_text: str | None, kind: PendingKind, given: 
     run_id = id_of(run_text, "run")
     async with opened() as (installation, caller):
         shown = await _meant(installation, caller, run_id, id_text, kind)
-        for line in cards.lines(shown):
+        for line in cards.lines(shown, is_below=shown.entry.run_id != run_id):
             screen.say(screen.printable(line))
         entry = await given(installation, caller, shown)
     if as_json:

@@ -23,9 +23,11 @@ TYPED: dict[PendingKind, str] = {
 }
 
 
-def lines(entry: InboxEntry) -> Iterator[str]:
-    """The card, without how to answer it."""
+def lines(entry: InboxEntry, *, is_below: bool = False) -> Iterator[str]:
+    """The card, without how to answer it. `is_below`: another run is looked at, and this is what a sub-run of it asks."""
     asked = entry.entry
+    if is_below:
+        yield f"?? The sub-run {_text(entry.namespace)}/{_text(entry.interaction_name)} {asked.run_id} asks:"
     card = asked.pending.card
     match asked.pending.kind:
         case PendingKind.APPROVAL:

@@ -9,6 +9,7 @@ from uuid import UUID
 from folkmoot.cli import cards, screen
 from folkmoot.domain import items
 from folkmoot.domain.credentials import CredentialFailure
+from folkmoot.domain.inbox import InboxEntry
 from folkmoot.domain.items import AuthorKind, Item, StoredItem
 from folkmoot.domain.pending import PERSON
 from folkmoot.domain.runs import Run
@@ -24,7 +25,7 @@ class Printer:
     def __init__(self, *, shows_prompts: bool = False, is_typed_to: bool = False) -> None:
         self._shows_prompts = shows_prompts
         self._is_typed_to = is_typed_to
-        self._carded: UUID | None = None
+        self._carded: list[UUID] = []
         self._colours: dict[str, str] = {}
         self._has_status_line = screen.is_capable(sys.stderr)
         self._status_columns = 0
@@ -65,12 +66,19 @@ class Printer:
         screen.say(text)
 
     def _card(self, snapshot: ApprovalSnapshot) -> None:
-        """What the run waits for a person about, once; and how to answer it, typing here where somebody may type."""
-        entry = snapshot.waits_for
-        if entry is None or entry.entry.settled is not None or entry.entry.pending.pending_id == self._carded:
-            return
-        self._carded = entry.entry.pending.pending_id
-        for line in cards.lines(entry):
+        """What the run waits for a person about, or one below it, once each; and how to answer it.
+
+        Where somebody may type, one thing at a time, which the next line answers; again, if another came between.
+        """
+        shown = snapshot.open_ones[:1] if self._is_typed_to else snapshot.open_ones
+        for entry in shown:
+            known = self._carded[-1:] if self._is_typed_to else self._carded
+            if entry.entry.pending.pending_id not in known:
+                self._carded.append(entry.entry.pending.pending_id)
+                self._ask(entry, is_below=entry is not snapshot.waits_for)
+
+    def _ask(self, entry: InboxEntry, *, is_below: bool) -> None:
+        for line in cards.lines(entry, is_below=is_below):
             self.line(screen.paint(screen.printable(line), screen.BOLD))
         how = cards.TYPED[entry.entry.pending.kind] if self._is_typed_to else f"To answer: {cards.command(entry.entry)}"
         self.line(screen.paint(f"   {how}", screen.DIM))

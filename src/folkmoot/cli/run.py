@@ -21,7 +21,7 @@ from folkmoot.cli.opening import opened
 from folkmoot.cli.watching import Watching
 from folkmoot.domain.definitions import Reference
 from folkmoot.domain.tenancy import Caller
-from folkmoot.kernel.errors import ModelUnavailable
+from folkmoot.kernel.errors import BadInput, ModelUnavailable
 from folkmoot.services import start_credentials, starting
 from folkmoot.services.closure import StartFields
 
@@ -42,6 +42,7 @@ def run(
     credential_stack: str | None = typer.Option(
         None, help="The credential stack whose keys alone are used, as name or namespace/name."
     ),
+    parent: str | None = typer.Option(None, help="The App run that it is started under, by its id."),
     prompts: bool = typer.Option(False, "--prompts", help="Show the system prompts too."),
     as_json: bool = typer.Option(False, "--json", help="Print the ended run as JSON in place of its answer."),
 ) -> None:
@@ -50,7 +51,7 @@ def run(
         asyncio.run(
             converse(
                 what, values, interaction=interaction, model=model, credential_stack=credential_stack, shows_prompts=prompts,
-                as_json=as_json,
+                as_json=as_json, parent=_parent(parent),
             )
         )
     )  # fmt: skip
@@ -58,13 +59,14 @@ def run(
 
 async def converse(
     what: str, values: list[str], *, interaction: str | None = None, model: str | None = None, credential_stack: str | None = None,
-    shows_prompts: bool = False, as_json: bool = False,
+    shows_prompts: bool = False, as_json: bool = False, parent: UUID | None = None,
 ) -> int:  # fmt: skip
     """Apply the file, if it is one, start the run, work on it here, show it, and return the exit code."""
     found = installations.read_settings()
     meant = sets.meant(what, interaction)
     request = StartFields(
         inputs=inputs.read_inputs(values), model=inputs.model_of(model or found.model), credential_stack=credential_stack,
+        parent_process_id=parent,
         allow_platform_fallback=True,  # whoever runs it here is the operator, and pays for it
     )  # fmt: skip
     async with AsyncExitStack() as stack:
@@ -78,6 +80,13 @@ async def converse(
         run_id = await _start(installation, caller, reference, request)
         screen.say(screen.paint(f"run {run_id}", screen.DIM))
         return await watching.until_end(run_id, worker=worker)
+
+
+def _parent(text: str | None) -> UUID | None:
+    try:
+        return UUID(text) if text is not None else None
+    except ValueError:
+        raise BadInput(f"'{text[:80] if text else ''}' is no App run's id; it is what opening the run gave.") from None
 
 
 async def _refuse_lacking(installation: Installation, caller: Caller, request: StartFields) -> None:

@@ -1,4 +1,4 @@
-"""`folkmoot runs`: list, show, watch, stop and answer runs of the tenant `default`."""
+"""`folkmoot runs`: list, show, watch, stop and answer runs of the tenant `default`, and draw their trees."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from uuid import UUID
 
 import typer
 
+from folkmoot.api.mapping import trees as trees_mapping
 from folkmoot.api.mapping.runs import process, row
-from folkmoot.cli import answers, cards, screen
+from folkmoot.cli import answers, cards, screen, tree
 from folkmoot.cli.conversation import Printer
 from folkmoot.cli.opening import opened
 from folkmoot.cli.watching import Watching
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.runs import Run
 from folkmoot.kernel.errors import BadInput
-from folkmoot.services import inbox, runs
+from folkmoot.services import inbox, runs, trees
 from folkmoot.services.runs import RunFilter
 
 app = typer.Typer(help="Runs: list, show, watch, stop, answer, approve.", no_args_is_help=True)
@@ -33,16 +34,19 @@ def add_to(root: typer.Typer) -> None:
 @app.command("list")
 def list_command(
     status: str | None = typer.Option(None, help="Only runs of this status."),
+    root: str | None = typer.Option(None, help="Only the tree of this run, it included: a run's or an App run's id."),
+    parent: str | None = typer.Option(None, help="Only what this run or App run started itself."),
     limit: int = typer.Option(20, min=1, max=200, help="How many, the newest first."),
     as_json: bool = AsJson,
 ) -> None:
     """The newest runs."""
-    asyncio.run(_list(_status(status), limit, as_json=as_json))
+    root_id, parent_id = (_id(text) if text is not None else None for text in (root, parent))
+    asyncio.run(_list(RunFilter(_status(status), root=root_id, parent=parent_id), limit, as_json=as_json))
 
 
-async def _list(status: RunStatus | None, limit: int, *, as_json: bool) -> None:
+async def _list(wanted: RunFilter, limit: int, *, as_json: bool) -> None:
     async with opened() as (installation, caller):
-        views = await runs.page(installation.database, caller, wanted=RunFilter(status=status), after=None, limit=limit)
+        views = await runs.page(installation.database, caller, wanted=wanted, after=None, limit=limit)
     if as_json:
         for view in views:
             screen.put(row(view).model_dump_json(by_alias=True))
@@ -73,7 +77,8 @@ async def _show(run_id: UUID, *, as_json: bool) -> None:
     for failure in whole.credential_failures:
         printer.key_failed(failure)
     for entry in waiting:
-        for line in (*cards.lines(entry), f"   {cards.command(entry.entry)}"):
+        is_below = entry.entry.run_id != run_id
+        for line in (*cards.lines(entry, is_below=is_below), f"   {cards.command(entry.entry)}"):
             printer.line(screen.printable(line))
     if run.output is not None:
         screen.put(run.output)
@@ -95,20 +100,37 @@ async def _watch(run_id: UUID, *, as_json: bool) -> int:
         return await watching.until_end(run_id)
 
 
+@app.command("tree")
+def tree_command(run_id: str = RunId, as_json: bool = AsJson) -> None:
+    """The whole tree that a run belongs to, each run below what started it. An App run's id does as well."""
+    asyncio.run(_tree(_id(run_id), as_json=as_json))
+
+
+async def _tree(run_id: UUID, *, as_json: bool) -> None:
+    async with opened() as (installation, caller):
+        found = await trees.get(installation.database, caller, run_id=run_id)
+    if as_json:
+        screen.put(trees_mapping.tree(found).model_dump_json(by_alias=True))
+        return
+    for line in tree.lines(found):
+        screen.put(line)
+
+
 @app.command("stop")
 def stop_command(
     run_ids: list[str] = typer.Argument(help="The runs' ids."),
     as_json: bool = typer.Option(False, "--json", help="Print JSON, an object for each run."),
 ) -> None:
-    """Ask runs to stop. A run under way stops as soon as its worker hears of it."""
+    """Ask runs to stop, and what they started with them. A run under way stops as soon as its worker hears of it."""
     asyncio.run(_stop([_id(text) for text in run_ids], as_json=as_json))
 
 
 async def _stop(run_ids: Sequence[UUID], *, as_json: bool) -> None:
     async with opened() as (installation, caller):
         for run_id in run_ids:
+            run_type = await trees.type_of(installation.database, caller, run_id=run_id)
             status = await runs.request_stop(
-                installation.database, caller, run_id=run_id, tell=installation.notifier.tell
+                installation.database, caller, run_id=run_id, run_type=run_type, tell=installation.notifier.tell
             )
             if as_json:
                 screen.put_json({"id": str(run_id), "status": status.value})

@@ -31,15 +31,16 @@ class Person:
     caller: Caller
     run_id: UUID
 
-    @property
-    def _common(self) -> dict[str, Any]:
-        return {"run_id": self.run_id, "tell": self.installation.notifier.tell}
+    def _common(self, asked: PendingEntry) -> dict[str, Any]:
+        """The run that asks, which may be one below that which is watched."""
+        return {"run_id": asked.run_id, "tell": self.installation.notifier.tell}
 
-    async def say(self, text: str) -> None:
-        """A message; where the person has the floor, it is the turn."""
+    async def say(self, text: str, *, run_id: UUID | None = None) -> None:
+        """A message, to the run that is watched if no other is named; where the person has the floor there, it is the turn."""
         await runs.post_message(
-            self.installation.database, self.caller, message=text, new_id=self.installation.new_id, **self._common
-        )
+            self.installation.database, self.caller, run_id=run_id or self.run_id, message=text, new_id=self.installation.new_id,
+            tell=self.installation.notifier.tell,
+        )  # fmt: skip
 
     async def answer(self, asked: PendingEntry, line: str) -> bool:
         """Take the line as the answer to what was shown, or say it where it begins with /say; whether it was an answer.
@@ -58,7 +59,7 @@ class Person:
             case PendingKind.QUESTION:
                 await self._answer_question(asked, line)
             case PendingKind.TURN:
-                await (self._pass(asked) if line == PASS else self.say(line))
+                await (self._pass(asked) if line == PASS else self.say(line, run_id=asked.run_id))
         return True
 
     async def _decide(self, asked: PendingEntry, word: str, reason: str) -> None:
@@ -66,7 +67,7 @@ class Person:
             raise _no_answer("decision", asked)
         await answers.decide(
             self.installation.database, self.caller, call_id=asked.pending.pending_id, approves=word == "approve",
-            arguments_hash=(asked.pending.binding_hash or b"").hex(), reason=reason or None, **self._common,
+            arguments_hash=(asked.pending.binding_hash or b"").hex(), reason=reason or None, **self._common(asked),
         )  # fmt: skip
 
     async def _vote(self, asked: PendingEntry, word: str, reason: str) -> None:
@@ -75,18 +76,18 @@ class Person:
             raise _no_answer("vote", asked)
         await answers.vote(
             self.installation.database, self.caller, ballot_id=asked.pending.pending_id, agrees=agrees, reason=reason or None,
-            new_id=self.installation.new_id, **self._common,
+            new_id=self.installation.new_id, **self._common(asked),
         )  # fmt: skip
 
     async def _answer_question(self, asked: PendingEntry, text: str) -> None:
         await answers.answer(
             self.installation.database, self.caller, question_id=asked.pending.pending_id, text=text,
-            new_id=self.installation.new_id, **self._common,
+            new_id=self.installation.new_id, **self._common(asked),
         )  # fmt: skip
 
     async def _pass(self, asked: PendingEntry) -> None:
         await answers.pass_turn(
-            self.installation.database, self.caller, turn_id=asked.pending.pending_id, new_id=self.installation.new_id, **self._common
+            self.installation.database, self.caller, turn_id=asked.pending.pending_id, new_id=self.installation.new_id, **self._common(asked)
         )  # fmt: skip
 
 

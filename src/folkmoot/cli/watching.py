@@ -104,8 +104,7 @@ class Watching:
             async for event in following:
                 self._printer.show(event)
                 if isinstance(event, ApprovalSnapshot):
-                    entry = event.waits_for.entry if event.waits_for is not None else None
-                    self._waits_for = entry if entry is not None and entry.settled is None else None
+                    self._waits_for = event.open_ones[0].entry if event.open_ones else None
                 if isinstance(event, StoredItem):
                     after = event.sequence
                 elif isinstance(event, Ended):

@@ -39,13 +39,15 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class PendingEntry:
-    """What a run asked a person, since when, until when, and what became of it (null: it waits)."""
+    """What a run asked a person, since when, until when, and what became of it (null: it waits). `root_id`: of the run's tree; null where
+    the run is the root itself."""
 
     run_id: UUID
     pending: Pending
     asked_at: datetime
     expires_at: datetime | None
     settled: Settled | None
+    root_id: UUID | None = None
 
     @property
     def status(self) -> InboxStatus:
@@ -63,11 +65,12 @@ class InboxEntry:
 
 @dataclass(frozen=True, slots=True)
 class InboxFilter:
-    """Null: any."""
+    """Null: any. `root`: what the runs of its whole tree ask, its own included."""
 
     status: InboxStatus | None = None
     kind: PendingKind | None = None
     run_id: UUID | None = None
+    root: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)

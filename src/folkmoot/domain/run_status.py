@@ -35,6 +35,9 @@ _S = RunStatus
 WAITING = frozenset({_S.PENDING_HUMAN, _S.PENDING_APPROVAL, _S.PENDING_SUB_INTERACTIONS})
 FINAL = frozenset({_S.COMPLETED, _S.FAILED, _S.STOPPED, _S.TIMED_OUT})
 
+# How a run begins, by its type: one that a worker is to take is New, and an App run is at work from its opening on.
+FIRST = {"Interaction": _S.NEW, "App": _S.RUNNING}
+
 TRANSITIONS: dict[Move, tuple[frozenset[RunStatus], RunStatus]] = {
     Move.CLAIM: (frozenset({_S.NEW, _S.RUNNING}) | WAITING, _S.RUNNING),
     Move.HAND_BACK: (frozenset({_S.RUNNING}), _S.RUNNING),

@@ -19,6 +19,7 @@ from folkmoot.domain.run_status import RunStatus
 
 CUT_WORDS = "This call was cut for the last turn before the time limit; its reply was not read."
 STATE_VERSION = 4  # raised when stored state changes so that an older worker must not claim it
+NO_INTERACTION = UUID(int=0)  # that of an App run, where one has to be named
 
 
 class ProcessType(StrEnum):
@@ -36,7 +37,7 @@ class Place:
     swarm_root_id: UUID
     parent_id: UUID
     parent_type: ProcessType
-    depth: int
+    depth: int = 0
     started_by: str | None = None
 
 
@@ -45,7 +46,8 @@ class Run:
     """A row of `process`, with the ping of the worker that holds it. `execution_time` excludes the stretch under way.
 
     `pending_id`: what it waits for a person about; `before_timeout_status`: the waiting state that a person let run out.
-    `awaits_since`: since when it waits for sub-runs, which is time at work too.
+    `awaits_since`: since when it waits for sub-runs, which is time at work too. An App run, which only a listing by its root gives
+    in this form, has NO_INTERACTION, version 0.
     """
 
     tenant_id: UUID
@@ -74,6 +76,7 @@ class Run:
     pending_id: UUID | None = None
     before_timeout_status: RunStatus | None = None
     awaits_since: datetime | None = None
+    type: ProcessType = ProcessType.INTERACTION
 
 
 @dataclass(frozen=True, slots=True)

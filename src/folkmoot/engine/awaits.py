@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from uuid import UUID
 
 from folkmoot.domain.calls import SwarmAction, SwarmTarget, Tool
-from folkmoot.domain.items import MAIN_THREAD
 from folkmoot.domain.run_status import FINAL, RunStatus
 from folkmoot.domain.swarms import Await
-from folkmoot.engine.open_parts import OpenCall
+from folkmoot.engine.open_parts import OpenCall, Turn
 from folkmoot.engine.seating import Seating
 from folkmoot.engine.step import Wait
 from folkmoot.engine.swarm_tools import ALL, ANY
@@ -34,15 +33,15 @@ def fault_of_await(open_call: OpenCall, sub_runs: Mapping[UUID, RunStatus]) -> s
     return f"These are no runs that were started here: {', '.join(unknown)}. Nothing is awaited. Started here: {known}."
 
 
-def wait_of(seating: Seating, open_call: OpenCall, sub_runs: Mapping[UUID, RunStatus]) -> Wait | None:
+def wait_of(seating: Seating, turn: Turn, open_call: OpenCall, sub_runs: Mapping[UUID, RunStatus]) -> Wait | None:
     """The wait that an await stands for; null where it can be answered now."""
     ids, is_all, _ = _asked(open_call, sub_runs)
     have_ended = [sub_runs[run_id] in FINAL for run_id in ids]
     if all(have_ended) if is_all else any(have_ended):
         return None
     call = open_call.call
-    author = seating.authors[call.participant]
-    awaits = Await(UUID(call.call_id), ids, is_all, call.participant, MAIN_THREAD, author.id)
+    author = seating.authors[turn.seat]
+    awaits = Await(UUID(call.call_id), ids, is_all, call.participant, turn.thread_id, author.id)
     return Wait(f"await:{call.call_id}", RunStatus.PENDING_SUB_INTERACTIONS, awaits=awaits)
 
 

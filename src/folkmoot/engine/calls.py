@@ -78,11 +78,9 @@ def _awaiting(
     """An await: a wait until its runs have ended, then a call that reads what came of them."""
     fault = awaits.fault_of_await(open_call, facts.sub_runs)
     if fault is not None:
-        made = result_item(
-            open_call, turn.turn_id, fault, is_error=True, new_id=new_id, thread_id=turn.thread_id
-        )
+        made = result_item(open_call, turn.turn_id, fault, is_error=True, new_id=new_id, thread_id=turn.thread_id)
         return Record((made,))
-    return awaits.wait_of(seating, open_call, facts.sub_runs) or _run(open_call, tool, turn)
+    return awaits.wait_of(seating, turn, open_call, facts.sub_runs) or _run(open_call, tool, turn)
 
 
 def _run(open_call: OpenCall, tool: Tool, turn: Turn) -> RunCall:

@@ -23,6 +23,7 @@ from folkmoot.domain.model_calls import (
     ModelFailure,
     ModelReply,
 )
+from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.runs import ClaimedRun, Facts
 from folkmoot.engine import decide, record, time_limits
 from folkmoot.engine.protocol import Protocol
@@ -34,6 +35,7 @@ from folkmoot.runtime.ended_calls import priced
 from folkmoot.runtime.plans import Firm, Plan, planned
 from folkmoot.runtime.transcript import Transcript
 from folkmoot.runtime.workshop import DatabaseClock, Workshop
+from folkmoot.services import trees
 from folkmoot.store import appends, runs
 from folkmoot.store.appends import Append, HandBack, ModelCallBegun, Pause
 
@@ -78,6 +80,7 @@ class Drive:
         self._inbox: asyncio.Queue[perform.Performed | Exception | None] = asyncio.Queue()
         self._is_draining = False
         self._is_over = False
+        self._ended_as: RunStatus | None = None
         self._has_written = False
         self._wake_at: float | None = None
         self._decided_at = 0.0
@@ -112,6 +115,7 @@ class Drive:
                 if isinstance(event, Exception):
                     raise event
                 await (self._look() if event is None else self._take(event))
+            await self._stop_below()
             fault_points.reach("before_release")
         finally:
             if timer is not None:
@@ -224,6 +228,7 @@ class Drive:
         if not is_whole:
             self._unsent = []
         self._is_over = is_whole and (plan.end is not None or plan.wait is not None)
+        self._ended_as = append.end.status if is_whole and append.end is not None else None
         if is_whole and plan.cuts:
             self._cut_off()
         if is_whole and plan.wait is not None:
@@ -251,6 +256,14 @@ class Drive:
         if parent_id is not None:
             self._workshop.watched.tell({"to": "run", "run": str(parent_id)})
             self._workshop.watched.tell({"to": "workers"})
+
+    async def _stop_below(self) -> None:
+        """Once the run has ended: what it started is asked to stop, unless it is Completed. Only one with a swarm starts anything."""
+        if self._ended_as in (None, RunStatus.COMPLETED) or self._transcript.seating.definition.swarm is None:
+            return
+        await trees.stop_below(
+            self._workshop.database, tenant_id=self.claim.tenant_id, parent_id=self.claim.run_id, tell=self._workshop.watched.tell
+        )  # fmt: skip
 
     async def _append(self, append: Append, *, ahead: Protocol | None = None) -> bool:
         """Commit, and take in what was written: by others in between, then by us. Whether the soft part was."""

@@ -1,4 +1,4 @@
-"""The sweep: lost leases, poisonous runs, time limits, people who did not answer.
+"""The sweep: lost leases, poisonous runs, time limits, people who did not answer, apps that do not ping, children of ended parents.
 
 Any worker can run it; an advisory lock lets one do so at a time.
 """
@@ -18,7 +18,8 @@ from folkmoot.engine.calls import UNKNOWN
 from folkmoot.kernel.errors import FolkmootError
 from folkmoot.kernel.ids import NewId
 from folkmoot.runtime.options import WorkerOptions
-from folkmoot.store import contents, conversations, idempotency, runs, webhooks, workers
+from folkmoot.services import trees
+from folkmoot.store import apps, contents, conversations, idempotency, runs, webhooks, workers
 from folkmoot.store.database import FAILURES, Database, Writer, try_lock
 
 _log = logging.getLogger("folkmoot.timekeeper")
@@ -70,6 +71,7 @@ class Timekeeper:
             taken = await workers.take_from_lost(writer)
             overdue = await runs.overdue(writer)
             expired = await runs.expire(writer)
+            await apps.lose(writer)
         if taken or expired:
             self._hear({"to": "workers"})
         for run_id in overdue:
@@ -77,6 +79,7 @@ class Timekeeper:
         for tenant_id in {tenant_id for tenant_id, _ in expired}:
             self._tell({"to": "inbox", "tenant": str(tenant_id)})
         await self._fail_poisonous_ones()
+        await trees.stop_orphans(self._database, tell=self._tell)
         await self._tidy()
 
     async def _tidy(self) -> None:

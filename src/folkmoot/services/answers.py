@@ -1,7 +1,8 @@
 """People's answers to what a run asks: a vote, an answer, a pass, a decision on a gated call. The first valid one counts (B03).
 
 The server's record alone decides what is answered and what runs (B04); whoever answers is the authenticated caller (B15). An
-attempt that comes too late or against a decision is refused and stays in the audit log. Deliberately absent: a message, which may
+attempt that comes too late or against a decision is refused and stays in the audit log. What a run below asks can be answered at
+any run above it, and is answered there (B10). Deliberately absent: a message, which may
 be a turn (`runs`), and what the answer leads to, which the engine decides.
 """
 
@@ -32,7 +33,7 @@ from folkmoot.kernel.errors import (
 )
 from folkmoot.kernel.ids import NewId
 from folkmoot.services.people import Tell, author_of, tell_of_answer
-from folkmoot.store import audit, pending, runs
+from folkmoot.store import audit, pending, runs, trees
 from folkmoot.store.codecs import safe_json
 from folkmoot.store.database import Database, Writer
 from folkmoot.store.pending import Answer, Found
@@ -128,10 +129,12 @@ async def decide(
 async def _answer(
     database: Database, caller: Caller, *, run_id: UUID, pending_id: UUID | None, given: _Given, tell: Tell
 ) -> PendingEntry:
-    """One transaction: the run is locked, then the answer counts, repeats one, or is refused."""
+    """One transaction: the run that asks is found and locked, then the answer counts, repeats one, or is refused."""
     sequence = None
     refusal: Conflict | None = None
     async with database.writer() as writer:
+        if pending_id is not None:  # before any lock: a child is never locked after its parent
+            run_id = await trees.holder(writer, caller.tenant_id, run_id=run_id, pending_id=pending_id) or run_id
         found = await _asked(writer, caller, run_id=run_id, pending_id=pending_id, kind=given.kind)
         refusal = _refusal(found, run_id, given)
         if refusal is None and found.entry.settled is not None:

@@ -19,7 +19,7 @@ from folkmoot.domain.items import StoredItem
 from folkmoot.domain.run_status import FINAL
 from folkmoot.domain.runs import Run
 from folkmoot.kernel.errors import NotFound
-from folkmoot.store import conversations, pending, runs
+from folkmoot.store import conversations, pending, runs, trees
 from folkmoot.store.conversations import ModelCallRecord
 from folkmoot.store.database import Database, Listener
 
@@ -32,6 +32,9 @@ WATCH_AGAIN_SECONDS = 10.0
 USAGE_SECONDS = 2.0
 USAGE_SECONDS_PER_CALL = 0.01  # a snapshot names every call: the more there are, the rarer it is
 _ANY = 2**63  # more than any sequence
+_INBOX = -1  # something came to wait somewhere in the tenant, or does no more
+INBOX_REST_SECONDS = 0.5  # in a tenant where much is asked a run is not looked at for each
+SHOWN_BELOW = 20
 _SURROGATES = re.compile("[\ud800-\udfff]")
 Tell = Callable[[dict[str, Any]], None]
 
@@ -55,9 +58,19 @@ class UsageSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalSnapshot:
-    """What the run waits for a person about, of any kind, with what was answered as long as nobody has gone on; null: nothing."""
+    """What the run waits for a person about, of any kind, with what was answered as long as nobody has gone on; null: nothing.
 
-    waits_for: InboxEntry | None
+    `below`: what the runs below it wait for, the longest first, at most SHOWN_BELOW (B10).
+    """
+
+    waits_for: InboxEntry | None = None
+    below: tuple[InboxEntry, ...] = ()
+
+    @property
+    def open_ones(self) -> tuple[InboxEntry, ...]:
+        """All of it that can be answered, the run's own first."""
+        own = (self.waits_for,) if self.waits_for is not None else ()
+        return tuple(each for each in (*own, *self.below) if each.entry.settled is None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +148,9 @@ class Hub:
     async def close(self) -> None:
         await self._listener.close()
 
-    def subscribe(self, subject: UUID | str) -> Subscription:
-        """To a run by its id, or to a tenant's inbox by `inbox_of`."""
-        subscription = Subscription()
+    def subscribe(self, subject: UUID | str, subscription: Subscription | None = None) -> Subscription:
+        """To a run by its id, or to a tenant's inbox by `inbox_of`; with `subscription` one that hears of other subjects, too."""
+        subscription = subscription or Subscription()
         self._subscriptions.setdefault(str(subject), set()).add(subscription)
         return subscription
 
@@ -168,7 +181,9 @@ def inbox_of(tenant_id: UUID | str) -> str:
 
 
 def _heard(message: dict[str, Any]) -> Delta | int:
-    """A piece of text, or up to which sequence there may be items."""
+    """A piece of text, up to which sequence there may be items, or _INBOX."""
+    if message["to"] == "inbox":
+        return _INBOX
     if "text" not in message:
         return int(message.get("sequence", _ANY))
     # A lone surrogate cannot be sent on. One character stands for it, so that offsets stay right.
@@ -195,6 +210,8 @@ async def follow(
     subscription = hub.subscribe(run_id)
     look = _Look(database, tenant_id, run_id, after)
     try:
+        if await look.has_runs_below():
+            hub.subscribe(inbox_of(tenant_id), subscription)
         tell(watch)
         told_at = loop.time()
         wait_seconds = poll_seconds
@@ -215,6 +232,7 @@ async def follow(
                 yield Heartbeat()
     finally:
         hub.unsubscribe(run_id, subscription)
+        hub.unsubscribe(inbox_of(tenant_id), subscription)
 
 
 class _Look:
@@ -228,9 +246,16 @@ class _Look:
         self._usage: UsageSnapshot | None = None
         self._usage_due_at = 0.0
         self._is_usage_old = True
-        self._waits_for: InboxEntry | None = None
+        self._waiting = ApprovalSnapshot()
+        self._has_below = False
         self.after = after
         self.is_over = False
+
+    async def has_runs_below(self) -> bool:
+        """Whether the run may start others: only then is there anything to be looked for below it."""
+        async with self._database.reader() as reader:
+            self._has_below = await trees.has_swarm(reader, self._tenant_id, run_id=self._run_id)
+        return self._has_below
 
     async def news(self) -> AsyncIterator[Event]:
         run = await self._run()
@@ -244,9 +269,9 @@ class _Look:
                 self.after = stored.sequence
                 self._is_usage_old = True
                 yield stored
-        if self._waits_for != (waits_for := await self._pending(run)):
-            self._waits_for = waits_for
-            yield ApprovalSnapshot(waits_for)
+        if self._waiting != (waiting := await self._pending(run)):
+            self._waiting = waiting
+            yield waiting
         is_final = run.status in FINAL
         is_due = is_final or asyncio.get_running_loop().time() >= self._usage_due_at
         if self._is_usage_old and is_due and (usage := await self._new_usage()):
@@ -262,11 +287,17 @@ class _Look:
             raise NotFound(f"There is no run {self._run_id}.")
         return run
 
-    async def _pending(self, run: Run) -> InboxEntry | None:
-        if run.pending_id is None or run.status in FINAL:
-            return None
+    async def _pending(self, run: Run) -> ApprovalSnapshot:
+        if run.status in FINAL or (run.pending_id is None and not self._has_below):
+            return ApprovalSnapshot()
+        own, below = None, []
         async with self._database.reader() as reader:
-            return await pending.entry(reader, self._tenant_id, run_id=self._run_id, pending_id=run.pending_id)
+            if run.pending_id is not None:
+                own = await pending.entry(reader, self._tenant_id, run_id=self._run_id, pending_id=run.pending_id)
+            if self._has_below:
+                keys = await trees.waiting_below(reader, self._tenant_id, run_id=self._run_id, limit=SHOWN_BELOW)
+                below = await pending.entries(reader, self._tenant_id, keys=keys) if keys else []
+        return ApprovalSnapshot(own, tuple(below))
 
     async def _items(self) -> list[StoredItem]:
         async with self._database.reader() as reader:
@@ -296,5 +327,7 @@ async def _deltas(subscription: Subscription, after: int, seconds: float) -> Asy
     while (left := until - loop.time()) > 0 and (heard := await subscription.get(seconds=left)) is not None:
         if isinstance(heard, Delta):
             yield heard
+        elif heard == _INBOX:
+            until = min(until, loop.time() + INBOX_REST_SECONDS)
         elif heard > after:
             return

@@ -20,7 +20,7 @@ from folkmoot.domain.pending import PendingKind
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import NotFound
 from folkmoot.services.events import LONGEST_POLL_SECONDS, POLL_SECONDS, WATCH_AGAIN_SECONDS, Heartbeat, Hub, inbox_of
-from folkmoot.store import pending
+from folkmoot.store import pending, trees
 from folkmoot.store.database import Database
 from folkmoot.store.pending import Key
 
@@ -67,9 +67,12 @@ async def page(
 
 
 async def get(database: Database, caller: Caller, *, run_id: UUID, pending_id: UUID) -> InboxEntry:
-    """What waits or waited under this id, of any kind. Raises NotFound."""
+    """What waits or waited under this id, of any kind, at the run or at one below it. Raises NotFound."""
     async with database.reader() as reader:
-        found = await pending.entry(reader, caller.tenant_id, run_id=run_id, pending_id=pending_id)
+        holder = await trees.holder(reader, caller.tenant_id, run_id=run_id, pending_id=pending_id)
+        found = None
+        if holder is not None:
+            found = await pending.entry(reader, caller.tenant_id, run_id=holder, pending_id=pending_id)
     if found is None:
         raise NotFound(
             f"The run {run_id} asks nobody about {pending_id}. GET /approvals?run={run_id} lists what waits."
@@ -78,10 +81,11 @@ async def get(database: Database, caller: Caller, *, run_id: UUID, pending_id: U
 
 
 async def of_run(database: Database, caller: Caller, *, run_id: UUID) -> list[InboxEntry]:
-    """All that a run waits for now, in the order it was asked."""
+    """All that a run and those below it wait for now, in the order it was asked."""
     async with database.reader() as reader:
         waiting = await pending.open_ones(reader, caller.tenant_id, run_id=run_id)
         keys = [(run_id, found.entry.pending.pending_id) for found in waiting if found.is_open]
+        keys += await trees.waiting_below(reader, caller.tenant_id, run_id=run_id, limit=PAGE)
         return await pending.entries(reader, caller.tenant_id, keys=keys) if keys else []
 
 

@@ -13,11 +13,12 @@ from folkmoot.domain.definitions import ChatMode, ResolvedInteraction
 from folkmoot.domain.items import MAIN_THREAD, Author, HumanMessage, Item, StoredItem, TurnEnd
 from folkmoot.domain.pending import PendingKind, PendingOutcome
 from folkmoot.domain.run_status import FINAL, RunStatus
+from folkmoot.domain.runs import ProcessType
 from folkmoot.domain.tenancy import Caller
 from folkmoot.domain.usage import UsageFilter, UsageSum
 from folkmoot.kernel.errors import BadInput, Conflict, Fault, NotFound, RunEnded
 from folkmoot.kernel.ids import NewId
-from folkmoot.services import namespaces
+from folkmoot.services import namespaces, trees
 from folkmoot.services.people import Tell, author_of, tell_of_answer
 from folkmoot.store import audit, conversations, credentials, pending, run_lists, runs, tenancy, usage
 from folkmoot.store.conversations import ModelCallRecord
@@ -101,16 +102,21 @@ async def page(
         return await run_lists.page(reader, caller.tenant_id, wanted=within, after=after, limit=limit)
 
 
-async def request_stop(database: Database, caller: Caller, *, run_id: UUID, tell: Tell) -> RunStatus:
-    """Ask a run to stop: its status, Stopped at once only where nobody had begun it. What it waits for is closed (B13).
+async def request_stop(
+    database: Database, caller: Caller, *, run_id: UUID, run_type: ProcessType = ProcessType.INTERACTION, tell: Tell
+) -> RunStatus:
+    """Ask a run to stop: its status, Stopped at once only where no worker has to see to it. What it waits for is closed (B13), and
+    what it started is asked to stop once it has ended.
 
     Raises NotFound, RunEnded.
     """
     channel = audit.channel_of(caller)
     async with database.writer() as writer:
-        status = await runs.request_stop(writer, caller.tenant_id, run_id=run_id, stopped_by=caller.user_name)
+        status = await runs.request_stop(
+            writer, caller.tenant_id, run_id=run_id, stopped_by=caller.user_name, run_type=run_type
+        )
         if status is None:
-            raise _ended(await view_of(writer, caller, run_id), "cannot be stopped")
+            raise await _not_to_stop(writer, caller, run_id, run_type)
         closed = await pending.stop(
             writer, caller.tenant_id, run_id=run_id, by=caller.user_id, by_name=caller.user_name, channel=channel
         )
@@ -126,7 +132,17 @@ async def request_stop(database: Database, caller: Caller, *, run_id: UUID, tell
         tell_of_answer(tell, caller.tenant_id, run_id=run_id, sequence=None)
     else:
         tell({"to": "run", "run": str(run_id)})
+    if run_type is ProcessType.APP:  # a run of an interaction that is Stopped at once has started nothing yet
+        await trees.stop_below(database, tenant_id=caller.tenant_id, parent_id=run_id, tell=tell)
     return status
+
+
+async def _not_to_stop(reader: Reader, caller: Caller, run_id: UUID, run_type: ProcessType) -> NotFound | RunEnded:
+    """Why a request to stop touched no run."""
+    view = await run_lists.get(reader, caller.tenant_id, run_id=run_id)
+    if view is None or view.run.type is not run_type:
+        return _missing(run_id, view, run_type)
+    return _ended(view, "cannot be stopped")
 
 
 async def post_message(
@@ -207,11 +223,17 @@ def _refuse_where_unwanted(resolved: ResolvedInteraction) -> None:
 
 
 async def view_of(reader: Reader, caller: Caller, run_id: UUID) -> RunView:
-    """Raises NotFound."""
+    """A run of an interaction. Raises NotFound."""
     view = await run_lists.get(reader, caller.tenant_id, run_id=run_id)
-    if view is None:
-        raise NotFound(f"There is no run {run_id}. `folkmoot runs list` shows those there are.")
+    if view is None or view.run.type is not ProcessType.INTERACTION:
+        raise _missing(run_id, view, ProcessType.INTERACTION)
     return view
+
+
+def _missing(run_id: UUID, view: RunView | None, run_type: ProcessType) -> NotFound:
+    if view is not None:
+        return NotFound(f"The run {run_id} is no {run_type} run but an {view.run.type} run; ask for it as such.")
+    return NotFound(f"There is no run {run_id}. `folkmoot runs list` shows those there are.")
 
 
 async def _items(reader: Reader, caller: Caller, run_id: UUID, *, after: int, limit: int) -> list[StoredItem]:

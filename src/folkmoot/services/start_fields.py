@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 from folkmoot.domain.budgets import Budget
 from folkmoot.domain.calls import Tool
@@ -28,6 +29,7 @@ class StartFields:
     sent, by their wire names. `model`: one to use in place of all that the definitions name; only commands set it. `budget`:
     lowers the definition's. `credentials`: entries without names; `credential_stack`: `name` or `namespace/name`.
     `inherited_disabled_tools`, `inherited_stack`: of a run that starts this one; names that no participant has are no faults then.
+    `parent_process_id`: the App run that the run is started under; null: none.
     """
 
     inputs: tuple[tuple[str, str], ...] = ()
@@ -44,6 +46,7 @@ class StartFields:
     allow_platform_fallback: bool | None = None
     model: ModelChoice | None = None
     budget: Budget | None = None
+    parent_process_id: UUID | None = None
     later: Mapping[str, Json] = field(default_factory=dict)
     inherited_disabled_tools: tuple[str, ...] = ()
     inherited_stack: StackSnapshot | None = None

@@ -13,10 +13,11 @@ from folkmoot.domain.budgets import Budget
 from folkmoot.domain.definitions import DefinitionKind, Reference, ResolvedInteraction, StoredVersion
 from folkmoot.domain.rights import Right
 from folkmoot.domain.schema_documents import step
+from folkmoot.domain.tags import faults_of_tags
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import BadInput, Fault, NotFound, NotYetBuilt
 from folkmoot.kernel.ids import NewId
-from folkmoot.services import budgets, references
+from folkmoot.services import budgets, references, trees
 from folkmoot.services.closure import Closure, StartFields, Workbench
 from folkmoot.services.start_credentials import StartCredentials, lacks
 from folkmoot.store import audit, definitions, idempotency, runs, tenancy
@@ -28,8 +29,6 @@ __all__ = ["StartFields", "Workbench", "resolve", "start"]
 Json = Any
 Tell = Callable[[dict[str, Any]], None]
 
-_MAX_TAGS = 50
-_MAX_TAG_CHARACTERS = 200
 _MAX_KEY_CHARACTERS = 200
 _CONTEXT = "context, time, keys and cost"
 _MEMORY = "memory, web and knowledge"
@@ -41,7 +40,6 @@ _PARTS = {
     "loomGifts": _MEMORY,
     "lane": _KERNEL,
     "retentionLease": _KERNEL,
-    "parentProcessId": "agent runs and app runs",
 }
 
 
@@ -53,7 +51,7 @@ async def start(
 
     A whole model is a definition, with a URL, a file and a key to use: giving one takes the right to publish (NotPermitted).
     `interaction` by id or by namespace and name; its `version` null takes the latest enabled one. Raises NotFound (no such
-    interaction), NotYetBuilt (fields of later parts), BadInput (all else that is wrong, each thing a fault), InFlight and
+    interaction or parent), RunEnded (the parent), NotYetBuilt (fields of later parts), BadInput (all else that is wrong, each thing a fault), InFlight and
     KeyReused (the Idempotency-Key), BudgetSpent (the tenant's day is used up), NotPermitted (credentials for a server of the start's
     choice, without the right to secrets).
     """
@@ -82,16 +80,21 @@ async def _insert(
 ) -> None:
     namespace = await tenancy.find_namespace(writer, caller.tenant_id, name=resolved.namespace)
     assert namespace is not None
+    place = None
+    if request.parent_process_id is not None:
+        place = await trees.place_under(writer, caller, app_run_id=request.parent_process_id, run_id=run_id)
     await runs.insert(
         writer, caller.tenant_id, run_id=run_id, namespace_id=namespace.namespace_id, created_by=caller.user_id,
         resolved=resolved, response_json_schema=request.response_json_schema, tags=tuple(dict.fromkeys(request.tags)),
-        priority=request.priority,
+        priority=request.priority, place=place,
     )  # fmt: skip
     detail = {
         "namespace": resolved.namespace,
         "name": resolved.interaction_name,
         "version": resolved.interaction_version,
     }
+    if place is not None:
+        detail["parentId"] = str(place.parent_id)
     await audit.note(writer, caller, action="run.started", subject_kind="run", subject_id=run_id, detail=detail)
 
 
@@ -115,7 +118,7 @@ async def resolve(
     # Once each: two participants may share an agent, and with it what is wrong with it.
     later = list(dict.fromkeys((*_later_of_request(request.later), *closure.later)))
     unpriced = budgets.unpriced(resolved, day, bench.prices_of)
-    faults = list(dict.fromkeys((*closure.faults, *keys.faults, *lacking, *unpriced, *_tag_faults(request.tags))))
+    faults = list(dict.fromkeys((*closure.faults, *keys.faults, *lacking, *unpriced, *faults_of_tags(request.tags))))
     if later:
         raise NotYetBuilt(_refusal(title, [*later, *faults]), (*later, *faults))
     if faults:
@@ -150,17 +153,6 @@ def _later_of_request(later: Mapping[str, Json]) -> list[Fault]:
 def _is_unset(value: Json) -> bool:
     """An empty object is not: an empty retention lease is still one."""
     return value is None or value is False or value in ((), [], "")
-
-
-def _tag_faults(tags: tuple[str, ...]) -> list[Fault]:
-    faults = [
-        Fault(f"/tags/{index}", f"A tag has 1 to {_MAX_TAG_CHARACTERS} characters; shorten it.")
-        for index, tag in enumerate(tags)
-        if not 1 <= len(tag) <= _MAX_TAG_CHARACTERS
-    ]
-    if len(tags) > _MAX_TAGS:
-        faults.append(Fault("/tags", f"A run has at most {_MAX_TAGS} tags; these are {len(tags)}. Leave some out."))
-    return faults
 
 
 def _refusal(title: str, faults: list[Fault]) -> str:

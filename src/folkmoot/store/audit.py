@@ -15,6 +15,8 @@ from folkmoot.store.codecs import json_text, json_value, safe
 from folkmoot.store.database import Reader, Writer, queries
 
 _sql: Any = queries("audit")
+ORCHESTRATOR = "Orchestrator"  # who is named where nobody did it
+CLOCK = "clock"  # by which way that came
 
 
 def channel_of(caller: Caller) -> str:
@@ -42,6 +44,16 @@ async def note(
         subject_id=subject_id,
         detail=json_text(dict(detail or {})),
     )
+
+
+async def note_of_clock(
+    writer: Writer, tenant_id: UUID, *, action: str, subject_kind: str, subject_id: UUID, detail: Mapping[str, Any]
+) -> None:
+    """Write down what nobody did, but followed from something else by itself."""
+    await _sql.insert_entry(
+        writer.connection, tenant_id=tenant_id, user_id=None, user_name=ORCHESTRATOR, key_id=None, channel=CLOCK, action=action,
+        subject_kind=subject_kind, subject_id=subject_id, detail=json_text(dict(detail)),
+    )  # fmt: skip
 
 
 async def page(

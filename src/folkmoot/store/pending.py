@@ -109,8 +109,10 @@ async def _insert_item(writer: Writer, tenant_id: UUID, *, run_id: UUID, sequenc
     )  # fmt: skip
 
 
-async def stop(writer: Writer, tenant_id: UUID, *, run_id: UUID, by: UUID, by_name: str, channel: str) -> list[UUID]:
-    """Close what the run waits for, since it is asked to stop (B13); the ids. The run's row is locked before."""
+async def stop(
+    writer: Writer, tenant_id: UUID, *, run_id: UUID, by: UUID | None, by_name: str, channel: str
+) -> list[UUID]:
+    """Close what the run waits for, since it is asked to stop (B13); the ids. `by` null: nobody. The run's row is locked before."""
     rows = _sql.stop(
         writer.connection, tenant_id=tenant_id, run_id=run_id, stopped_by=by, stopped_by_name=safe(by_name), channel=channel
     )  # fmt: skip
@@ -142,7 +144,7 @@ async def page(
 def parameters(tenant_id: UUID, wanted: InboxFilter, after: InboxCursor | None, limit: int) -> dict[str, Any]:
     """The statements' parameters; apart, so that their plans can be looked at."""
     return {
-        "tenant_id": tenant_id, "kind": wanted.kind, "run_id": wanted.run_id, "limit": limit,
+        "tenant_id": tenant_id, "kind": wanted.kind, "run_id": wanted.run_id, "root": wanted.root, "limit": limit,
         "after_date": after.asked_at if after else None, "after_id": after.pending_id if after else None,
     }  # fmt: skip
 
@@ -197,7 +199,7 @@ def _found(row: Any) -> Found:
 
 
 def read_entry(row: Any) -> PendingEntry:
-    """A row of `pending`, with all its columns."""
+    """A row of `pending`, with all its columns, and its run's `tree_root_id`."""
     settled = None
     if row["outcome"] is not None:
         settled = Settled(
@@ -205,4 +207,5 @@ def read_entry(row: Any) -> PendingEntry:
             row["answered_by"], row["answered_by_name"], row["channel"],
         )  # fmt: skip
     pending = Pending(row["pending_id"], PendingKind(row["kind"]), json_value(row["card"]), row["binding_hash"])
-    return PendingEntry(row["run_id"], pending, row["asked_at"], row["expires_at"], settled)
+    root_id = row["tree_root_id"] if row["tree_root_id"] != row["run_id"] else None
+    return PendingEntry(row["run_id"], pending, row["asked_at"], row["expires_at"], settled, root_id)

@@ -12,12 +12,12 @@ from uuid import UUID
 
 from folkmoot.domain.definitions import ResolvedInteraction
 from folkmoot.domain.run_status import RunStatus
-from folkmoot.domain.runs import STATE_VERSION, Claim, ClaimedRun, Place, ProcessType, Run
+from folkmoot.domain.runs import NO_INTERACTION, STATE_VERSION, Claim, ClaimedRun, Place, ProcessType, Run
 from folkmoot.store.codecs import RESOLVED, safe
 from folkmoot.store.database import Reader, Writer, queries
 
 _sql: Any = queries("runs")
-_SEARCHED_CHARACTERS = 8000
+SEARCHED_CHARACTERS = 8000
 
 
 async def insert(
@@ -31,7 +31,7 @@ async def insert(
         definition_version=resolved.interaction_version, created_by=created_by, state_version=STATE_VERSION,
         duration_auto_termination=resolved.duration_auto_termination, duration_human_timeout=resolved.duration_human_timeout,
         response_json_schema=response_json_schema and safe(response_json_schema),
-        tags=[safe(tag) for tag in tags], search=safe(words[:_SEARCHED_CHARACTERS]), priority=priority,
+        tags=[safe(tag) for tag in tags], search=safe(words[:SEARCHED_CHARACTERS]), priority=priority,
         tree_root_id=place.tree_root_id if place else run_id, swarm_root_id=place.swarm_root_id if place else run_id,
         parent_id=place.parent_id if place else None, parent_kind=place.parent_type if place else None,
         depth=place.depth if place else 0, started_by=safe(place.started_by) if place and place.started_by is not None else None,
@@ -99,9 +99,13 @@ async def expire(writer: Writer) -> list[tuple[UUID, UUID]]:
     return [(row["tenant_id"], row["run_id"]) async for row in _sql.expire(writer.connection)]
 
 
-async def request_stop(writer: Writer, tenant_id: UUID, *, run_id: UUID, stopped_by: str) -> RunStatus | None:
-    """The status after the request (Stopped only for a run that nobody had begun); null if it has ended or is not there."""
-    row = await _sql.request_stop(writer.connection, tenant_id=tenant_id, run_id=run_id, stopped_by=safe(stopped_by))
+async def request_stop(
+    writer: Writer, tenant_id: UUID, *, run_id: UUID, stopped_by: str, run_type: ProcessType = ProcessType.INTERACTION
+) -> RunStatus | None:
+    """The status after the request (Stopped only where no worker has to see to it); null if it has ended or is no such run."""
+    row = await _sql.request_stop(
+        writer.connection, tenant_id=tenant_id, run_id=run_id, stopped_by=safe(stopped_by), run_type=run_type
+    )
     return RunStatus(row["status"]) if row is not None else None
 
 
@@ -122,6 +126,7 @@ async def signals(reader: Reader, claim: Claim) -> Signals | None:
 
 
 async def get(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> Run | None:
+    """A run of an interaction."""
     row = await _sql.get(reader.connection, tenant_id=tenant_id, run_id=run_id)
     return read_run(row) if row is not None else None
 
@@ -129,7 +134,8 @@ async def get(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> Run | None:
 def read_run(row: Any) -> Run:
     """A row of `process` with its worker's ping as `worker_pinged_at`."""
     return Run(
-        tenant_id=row["tenant_id"], run_id=row["run_id"], interaction_id=row["definition_id"], interaction_version=row["definition_version"],
+        tenant_id=row["tenant_id"], run_id=row["run_id"], interaction_id=row["definition_id"] or NO_INTERACTION,
+        interaction_version=row["definition_version"] or 0, type=ProcessType(row["kind"]),
         status=RunStatus(row["status"]), created_by=row["created_by"], created_at=row["created_at"], updated_at=row["updated_at"],
         started_at=row["started_at"], claimed_at=row["claimed_at"], ended_at=row["ended_at"],
         pinged_at=row["worker_pinged_at"] or row["pinged_at"], hostname=row["hostname"], execution_time=row["execution_time"],

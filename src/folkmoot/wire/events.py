@@ -26,9 +26,11 @@ class StatusEvent(ResponseShape):
 
 
 class ApprovalEvent(ResponseShape):
-    """What the run waits for a person about, of any kind; null: nothing any more."""
+    """What the run waits for a person about, of any kind; null: nothing any more. `below`: what the runs below it wait for, the
+    longest first, 20 at most, with texts as in a list."""
 
     waits_for: PendingWork | None
+    below: tuple[PendingWork, ...]
 
 
 class UsageEvent(ResponseShape):

@@ -72,9 +72,13 @@ class TurnCard(ResponseShape):
 
 
 class AnswerReceipt(ResponseShape):
-    """What was decided, by whom, when and by which channel. The fields of an answer that another kind has are null."""
+    """What was decided, by whom, when and by which channel. The fields of an answer that another kind has are null.
+
+    `runId` is the run that asked; `rootProcessId` the root of its tree, null where that is the run itself.
+    """
 
     run_id: Uuid
+    root_process_id: Uuid | None
     id: Uuid
     kind: PendingKind
     status: PendingStatus
@@ -90,10 +94,14 @@ class AnswerReceipt(ResponseShape):
 
 
 class PendingWork(ResponseShape):
-    """Something that a run asks a person. `isCut`: a text is shown in part here, and whole where it is read by its id."""
+    """Something that a run asks a person. `isCut`: a text is shown in part here, and whole where it is read by its id.
+
+    `rootProcessId`: the root of the run's tree, null where that is the run itself.
+    """
 
     id: Uuid
     run_id: Uuid
+    root_process_id: Uuid | None
     kind: PendingKind
     status: PendingStatus
     interaction_name: str

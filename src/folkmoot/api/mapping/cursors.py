@@ -12,6 +12,7 @@ from datetime import UTC, date, datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
+from folkmoot.domain.apps import AppCursor
 from folkmoot.domain.audit import AuditCursor
 from folkmoot.domain.inbox import InboxCursor
 from folkmoot.domain.usage import CallCursor, UsageGroup
@@ -28,6 +29,14 @@ def run_cursor(cursor: RunCursor) -> str:
 
 def read_run_cursor(text: str | None) -> RunCursor | None:
     return _read(text, lambda parts: RunCursor(_moment(parts[0]), UUID(parts[1])))
+
+
+def app_cursor(cursor: AppCursor) -> str:
+    return _written([cursor.created_at.isoformat(), str(cursor.run_id)])
+
+
+def read_app_cursor(text: str | None) -> AppCursor | None:
+    return _read(text, lambda parts: AppCursor(_moment(parts[0]), UUID(parts[1])))
 
 
 def inbox_cursor(cursor: InboxCursor) -> str:

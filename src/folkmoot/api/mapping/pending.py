@@ -22,7 +22,7 @@ def pending_work(shown_entry: InboxEntry, *, limit: int | None = None) -> wire.P
     kind = entry.pending.kind
     made = shown_card(kind, entry.pending.card, limit=limit)
     return wire.PendingWork(
-        id=entry.pending.pending_id, run_id=entry.run_id, kind=wire.PendingKind(kind), status=wire.PendingStatus(entry.status),
+        id=entry.pending.pending_id, run_id=entry.run_id, root_process_id=entry.root_id, kind=wire.PendingKind(kind), status=wire.PendingStatus(entry.status),
         interaction_name=shown_entry.interaction_name, namespace_name=shown_entry.namespace, date_requested=entry.asked_at,
         date_expires=entry.expires_at, is_cut=made.is_cut, receipt=receipt(entry) if entry.settled is not None else None, **made.fields,
     )  # fmt: skip
@@ -34,7 +34,7 @@ def receipt(entry: PendingEntry) -> wire.AnswerReceipt:
     assert settled is not None
     answer = settled.answer or {}
     return wire.AnswerReceipt(
-        run_id=entry.run_id, id=entry.pending.pending_id, kind=wire.PendingKind(entry.pending.kind), status=wire.PendingStatus(entry.status),
+        run_id=entry.run_id, root_process_id=entry.root_id, id=entry.pending.pending_id, kind=wire.PendingKind(entry.pending.kind), status=wire.PendingStatus(entry.status),
         agree=answer.get("agree"), text=answer.get("answer", answer.get("message")), passed=answer.get("pass"),
         arguments_hash=answer.get("argumentsHash"), reason=answer.get("reason"), date_answered=settled.at,
         answered_by_id=settled.by, answered_by_name=settled.by_name, channel=settled.channel,

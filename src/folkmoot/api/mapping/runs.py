@@ -21,7 +21,7 @@ from folkmoot.domain.definitions import ResolvedInteraction
 from folkmoot.domain.items import MAIN_THREAD, Floor, StoredItem, ToolResult
 from folkmoot.domain.pending import PendingKind
 from folkmoot.domain.run_status import FINAL, RunStatus
-from folkmoot.domain.runs import Run
+from folkmoot.domain.runs import ProcessType, Run
 from folkmoot.services.runs import RunDetails, RunView, WholeRun
 from folkmoot.store.conversations import ModelCallRecord
 from folkmoot.wire import runs as wire
@@ -65,8 +65,9 @@ def row(view: RunView) -> wire.InteractionProcess:
 def execution_time(view: RunView) -> timedelta:
     """Time at work, the stretch under way included, be it spent waiting for sub-runs."""
     run = view.run
-    if run.status is RunStatus.RUNNING and run.claimed_at is not None:
-        return run.execution_time + max(view.now - run.claimed_at, timedelta(0))
+    since = run.started_at if run.type is ProcessType.APP else run.claimed_at
+    if run.status is RunStatus.RUNNING and since is not None:
+        return run.execution_time + max(view.now - since, timedelta(0))
     if run.awaits_since is not None:
         return run.execution_time + max(view.now - run.awaits_since, timedelta(0))
     return run.execution_time

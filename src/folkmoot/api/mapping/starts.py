@@ -14,7 +14,7 @@ from folkmoot.wire.runs import InteractionProcessCredentialRequest, StartRequest
 _NOW = (
     "version", "inputs", "response_json_schema", "disabled_tools", "duration_auto_termination", "duration_human_timeout",
     "duration_warning_to_ai", "ai_model_overrides", "priority", "tags", "budget", "credentials", "credential_stack",
-    "allow_platform_fallback",
+    "allow_platform_fallback", "parent_process_id",
 )  # fmt: skip
 
 
@@ -38,6 +38,7 @@ def start_fields(request: StartRequest) -> StartFields:
         credentials=credentials,
         credential_stack=request.credential_stack,
         allow_platform_fallback=request.allow_platform_fallback,
+        parent_process_id=request.parent_process_id,
         later=later,
     )
 

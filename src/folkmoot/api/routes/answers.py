@@ -1,4 +1,5 @@
-"""People's answers to what a run asks. Each is named by its id, and the first valid one counts; a GET decides nothing (B14)."""
+"""People's answers to what a run asks, or one below it (B10). Each is named by its id, and the first valid one counts; a GET decides
+nothing (B14)."""
 
 from __future__ import annotations
 

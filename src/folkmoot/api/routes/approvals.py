@@ -37,12 +37,15 @@ async def list_approvals(
     status: Annotated[PendingStatus | None, Query()] = None,
     kind: Annotated[PendingKind | None, Query()] = None,
     run: Annotated[UUID | None, Query(description="Only what this run asks.")] = None,
+    root: Annotated[
+        UUID | None, Query(description="Only what the runs of this one's whole tree ask, its own included.")
+    ] = None,
     limit: Limit = DEFAULT_LIMIT,
     after: Annotated[str | None, Query(max_length=200)] = None,
 ) -> PendingWorkPage:
     """What waits or waited for a person, of every kind. `?status=Pending`: the longest waiting first; else the newest first."""
     wanted = InboxFilter(
-        InboxStatus(status.value) if status else None, pending.PendingKind(kind.value) if kind else None, run
+        InboxStatus(status.value) if status else None, pending.PendingKind(kind.value) if kind else None, run, root
     )
     rows = await inbox.page(doors.of(caller), caller, wanted=wanted, after=read_inbox_cursor(after), limit=limit + 1)
     found, following = cut(

@@ -3,15 +3,17 @@
 select status, ended_at is not null as has_ended from process where tenant_id = :tenant_id and run_id = :run_id for update;
 
 -- name: find^
-select *, coalesce(expires_at <= folkmoot_now(), false) as is_due from pending
-where tenant_id = :tenant_id and run_id = :run_id and pending_id = :pending_id;
+select w.*, coalesce(w.expires_at <= folkmoot_now(), false) as is_due, p.tree_root_id
+from pending w join process p on p.tenant_id = w.tenant_id and p.run_id = w.run_id
+where w.tenant_id = :tenant_id and w.run_id = :run_id and w.pending_id = :pending_id;
 
 -- name: open_ones
 -- What a run waits for now, in the order it was asked. As in all that asks for one run, num_nulls keeps the planner from the index
 -- of everything open: while its statistics are from before a rush it takes that one for empty, and reads it to its end each time.
-select *, coalesce(expires_at <= folkmoot_now(), false) as is_due from pending
-where tenant_id = :tenant_id and run_id = :run_id and num_nulls(outcome) = 1
-order by asked_at, pending_id;
+select w.*, coalesce(w.expires_at <= folkmoot_now(), false) as is_due, p.tree_root_id
+from pending w join process p on p.tenant_id = w.tenant_id and p.run_id = w.run_id
+where w.tenant_id = :tenant_id and w.run_id = :run_id and num_nulls(w.outcome) = 1
+order by w.asked_at, w.pending_id;
 
 -- name: is_of_run$
 -- Whether a run's conversation knows a vote, solution, question or turn of this id, though nobody is asked about it.
@@ -38,14 +40,14 @@ p as (
         signal_number = p.signal_number + 1, last_sequence = p.last_sequence + :items, updated_at = t.now,
         ready_at = case when p.worker_id is null then least(p.ready_at, t.now) else p.ready_at end
     from a cross join t where p.tenant_id = a.tenant_id and p.run_id = a.run_id
-    returning p.last_sequence),
+    returning p.last_sequence, p.tree_root_id),
 o as (
     insert into outbox (tenant_id, message_id, webhook_id, kind, body, created_at, ready_at)
     select a.tenant_id, folkmoot_new_id(), w.webhook_id, 'approval.decided', folkmoot_decided(row(a.*)::pending), t.now, t.now
     from a cross join t join webhook w on w.tenant_id = a.tenant_id
     where w.disabled_at is null and 'approval.decided' = any(w.kinds)
     for key share of w) -- one that is being deleted is waited for, and told nothing
-select a.*, p.last_sequence from a cross join p;
+select a.*, p.last_sequence, p.tree_root_id from a cross join p;
 
 -- name: insert_item^
 insert into item (tenant_id, run_id, sequence, created_at, item_id, kind, author_kind, author_name, author_id, thread_id, turn_id, body, detail)
@@ -75,6 +77,8 @@ select run_id, pending_id from pending
 where tenant_id = :tenant_id and outcome is null
     and (:kind::pending_kind is null or kind = :kind::pending_kind)
     and (:run_id::uuid is null or run_id = :run_id::uuid)
+    and (:root::uuid is null or run_id in (
+        select p.run_id from process p where p.tenant_id = :tenant_id and p.tree_root_id = :root::uuid))
     and (:after_date::timestamptz is null or (asked_at, pending_id) > (:after_date::timestamptz, :after_id::uuid))
 order by asked_at, pending_id limit :limit::bigint;
 
@@ -85,6 +89,8 @@ where tenant_id = :tenant_id
     and (:outcome::pending_outcome is null or outcome = :outcome::pending_outcome)
     and (:kind::pending_kind is null or kind = :kind::pending_kind)
     and (:run_id::uuid is null or run_id = :run_id::uuid)
+    and (:root::uuid is null or run_id in (
+        select p.run_id from process p where p.tenant_id = :tenant_id and p.tree_root_id = :root::uuid))
     and (:after_date::timestamptz is null or (asked_at, pending_id) < (:after_date::timestamptz, :after_id::uuid))
 order by asked_at desc, pending_id desc limit :limit::bigint;
 
@@ -101,7 +107,7 @@ select folkmoot_now();
 
 -- name: entries
 -- The rows of these keys.
-select w.*, d.name as interaction_name, n.name as namespace_name
+select w.*, d.name as interaction_name, n.name as namespace_name, p.tree_root_id
 from unnest(:run_ids::uuid[], :pending_ids::uuid[]) as k(run_id, pending_id)
 join pending w on w.tenant_id = :tenant_id and w.run_id = k.run_id and w.pending_id = k.pending_id
 join process p on p.tenant_id = w.tenant_id and p.run_id = w.run_id
@@ -111,7 +117,7 @@ order by w.asked_at, w.pending_id;
 
 -- name: settled_since
 -- What was closed after a moment, for a feed that goes on from there.
-select w.*, d.name as interaction_name, n.name as namespace_name
+select w.*, d.name as interaction_name, n.name as namespace_name, p.tree_root_id
 from (
     select * from pending where tenant_id = :tenant_id and outcome is not null
         and (answered_at, pending_id) > (:since::timestamptz, :after_id::uuid)

@@ -83,19 +83,22 @@ from (select distinct tenant_id, run_id from closed) c where p.tenant_id = c.ten
 returning p.tenant_id, p.run_id;
 
 -- name: request_stop^
--- A run that nobody has begun is Stopped at once; any other learns of the stop by its signal, and one that waits for its time
--- waits no longer. Final ones are left alone.
+-- A run that nobody has begun is Stopped at once, and so is one of an app, which has no worker; any other learns of the stop by its
+-- signal, and one that waits for its time waits no longer. Final ones are left alone.
 update process set
     stopped_by = coalesce(stopped_by, :stopped_by), signal_number = signal_number + 1, updated_at = folkmoot_now(),
-    status = case when status = 'New' then 'Stopped' else status end,
-    ended_at = case when status = 'New' then folkmoot_now() end,
-    ready_at = case when status = 'New' then null when worker_id is null then least(ready_at, folkmoot_now()) else ready_at end
-where tenant_id = :tenant_id and run_id = :run_id and ended_at is null
+    status = case when status = 'New' or kind = 'App' then 'Stopped' else status end,
+    ended_at = case when status = 'New' or kind = 'App' then folkmoot_now() end,
+    lost_at = null,
+    execution_time = case when kind = 'App' then folkmoot_now() - started_at else execution_time end,
+    ready_at = case when status = 'New' then null when kind = 'App' then null when worker_id is null then least(ready_at, folkmoot_now())
+        else ready_at end
+where tenant_id = :tenant_id and run_id = :run_id and kind = :run_type::process_kind and ended_at is null
 returning status;
 
 -- name: get^
 select p.*, w.pinged_at as worker_pinged_at from process p left join worker w using (worker_id)
-where p.tenant_id = :tenant_id and p.run_id = :run_id;
+where p.tenant_id = :tenant_id and p.run_id = :run_id and p.kind = 'Interaction';
 
 -- name: signals^
 -- What a worker reads again when the signal has moved; no row: its claim is no more.
@@ -103,7 +106,7 @@ select signal_number, stopped_by, last_sequence, folkmoot_now() as now from proc
 where tenant_id = :tenant_id and run_id = :run_id and claim_number = :number and claim_id = :claim_id;
 
 -- name: page_ids
--- Runs, the newest first; each filter may be null. It is planned anew for the values at hand (see run_lists), so that a filter
+-- Runs, the newest first; each filter may be null. App runs are among them only where the listing is by their tree. It is planned anew for the values at hand (see run_lists), so that a filter
 -- that is null is gone, and the others choose their index by how many rows they leave.
 select run_id from process
 where tenant_id = :tenant_id
@@ -111,6 +114,7 @@ where tenant_id = :tenant_id
     and (:definition_id::uuid is null or definition_id = :definition_id::uuid)
     and (:namespace_id::uuid is null or namespace_id = :namespace_id::uuid)
     and (:root::uuid is null or tree_root_id = :root::uuid)
+    and (:root::uuid is not null or definition_id is not null)
     and (:parent::uuid is null or parent_id = :parent::uuid)
     and (:tag::text is null or (tags <> '{}' and tags @> array[:tag::text]))
     and (:text::text is null or to_tsvector('simple', search) @@ websearch_to_tsquery('simple', :text::text))
@@ -121,7 +125,7 @@ order by created_at desc, run_id desc limit :limit::bigint;
 
 -- name: views
 -- Runs with what their resolved definitions tell of them, and what they wait for, the newest first.
-select p.*, w.pinged_at as worker_pinged_at, folkmoot_now() as now, r.body -> 'inputs' as inputs, r.body -> 'disabled_tools' as disabled_tools,
+select p.*, w.pinged_at as worker_pinged_at, folkmoot_now() as now, coalesce(r.body -> 'inputs', p.app_inputs) as inputs, r.body -> 'disabled_tools' as disabled_tools,
     case when r.body ? 'credentials' then jsonb_build_object('credential_stack', r.body -> 'credential_stack',
         'credentials', r.body -> 'credentials', 'allow_platform_fallback', r.body -> 'allow_platform_fallback') end as keys,
     r.body #> '{swarm,limits}' as swarm_limits, r.body -> 'duration_warning_to_ai' as duration_warning_to_ai, r.body -> 'ai_model_overrides' as ai_model_overrides,

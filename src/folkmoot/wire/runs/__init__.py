@@ -44,6 +44,7 @@ from folkmoot.wire.runs.progress import (
     PendingToolCallApproval,
 )
 from folkmoot.wire.runs.start import MessageRequest, RetentionLeaseRequest, StartRequest
+from folkmoot.wire.runs.tree import ProcessNode, ProcessTree
 
 __all__ = [
     "AiModelOverride",
@@ -74,6 +75,8 @@ __all__ = [
     "MessageRequest",
     "ModelFailureReason",
     "PendingToolCallApproval",
+    "ProcessNode",
+    "ProcessTree",
     "ProcessTreeCounts",
     "ProcessType",
     "RetentionLeaseRequest",

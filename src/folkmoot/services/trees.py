@@ -1,0 +1,104 @@
+"""Trees of runs for those who ask, and the stop that goes down a tree once a parent has ended other than Completed.
+
+It goes level by level: a child that was asked to stop ends in its worker, and its own end leads to its children. What a crash or a
+lock kept from that is found by the sweep. Deliberately absent: starting sub-runs, and a wait for any of this.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from folkmoot.domain.run_status import FINAL
+from folkmoot.domain.runs import Place, ProcessType
+from folkmoot.domain.tenancy import Caller
+from folkmoot.domain.trees import Node, Tree
+from folkmoot.kernel.errors import BadInput, Fault, NotFound, RunEnded
+from folkmoot.services.people import Tell
+from folkmoot.store import audit, pending, trees
+from folkmoot.store.database import Database, Writer
+
+_BATCH = 100
+
+
+async def get(database: Database, caller: Caller, *, run_id: UUID, run_type: ProcessType | None = None) -> Tree:
+    """The whole tree that a run belongs to. `run_type`: what the run must be; null: anything. Raises NotFound."""
+    async with database.reader() as reader:
+        found = await trees.get(reader, caller.tenant_id, run_id=run_id)
+        is_such = run_type is None or await trees.type_of(reader, caller.tenant_id, run_id=run_id) is run_type
+    if found is None or not is_such:
+        raise NotFound(f"There is no {f'{run_type} ' if run_type else ''}run {run_id}.")
+    return found
+
+
+async def type_of(database: Database, caller: Caller, *, run_id: UUID) -> ProcessType:
+    """What kind of run it is. Raises NotFound."""
+    async with database.reader() as reader:
+        found = await trees.type_of(reader, caller.tenant_id, run_id=run_id)
+    if found is None:
+        raise NotFound(f"There is no run {run_id}. `folkmoot runs list` shows those there are.")
+    return found
+
+
+async def node(database: Database, caller: Caller, *, run_id: UUID, run_type: ProcessType) -> Node:
+    """One run as its tree shows it. Raises NotFound."""
+    async with database.reader() as reader:
+        found = await trees.node(reader, caller.tenant_id, run_id=run_id)
+    if found is None or found.type is not run_type:
+        raise NotFound(f"There is no {run_type} run {run_id}.")
+    return found
+
+
+async def place_under(writer: Writer, caller: Caller, *, app_run_id: UUID, run_id: UUID) -> Place:
+    """Where the new run `run_id` stands under an App run, which cannot end before this transaction does.
+
+    Raises NotFound, RunEnded, and BadInput where it is no App run: only such a run has others started under it from outside.
+    """
+    found = await trees.lock_parent(writer, caller.tenant_id, run_id=app_run_id)
+    if found is None:
+        raise NotFound(
+            f"The run was not started. There is no App run {app_run_id} to start it under (parentProcessId)."
+        )
+    if found.type is not ProcessType.APP:
+        message = f"The run {app_run_id} is no App run but one of an interaction, which starts its sub-runs itself. Name an App run's id."
+        raise BadInput(f"The run was not started. {message}", (Fault("/parentProcessId", message),))
+    if found.status in FINAL:
+        raise RunEnded(
+            f"The run was not started. The run {app_run_id} of the app '{found.app_name}' is {found.status}, and starts nothing any more. "
+            "Open a new run of the app."
+        )
+    return Place(found.tree_root_id, run_id, app_run_id, ProcessType.APP)
+
+
+async def stop_below(database: Database, *, tenant_id: UUID, parent_id: UUID, tell: Tell) -> None:
+    """Ask the children of a run to stop, if it has ended other than Completed; what they wait for is closed (B13)."""
+    while True:
+        has_closed = False
+        async with database.writer() as writer:
+            stopped = await trees.stop_children(writer, tenant_id, parent_id=parent_id, limit=_BATCH)
+            for child in stopped:
+                closed = await pending.stop(
+                    writer, tenant_id, run_id=child.run_id, by=None, by_name=audit.ORCHESTRATOR, channel=audit.CLOCK
+                )
+                has_closed = has_closed or bool(closed)
+                detail = {"parentId": str(parent_id), "parentStatus": child.parent_status.value}
+                if closed:
+                    detail["closed"] = ", ".join(map(str, closed))
+                await audit.note_of_clock(
+                    writer, tenant_id, action="run.stop_requested", subject_kind="run", subject_id=child.run_id, detail=detail
+                )  # fmt: skip
+        for child in stopped:
+            tell({"to": "run", "run": str(child.run_id)})
+        if stopped:
+            tell({"to": "workers"})
+        if has_closed:
+            tell({"to": "inbox", "tenant": str(tenant_id)})
+        if len(stopped) < _BATCH:
+            return
+
+
+async def stop_orphans(database: Database, *, tell: Tell) -> None:
+    """The sweep's part: whatever parents have ended whose children were not asked yet."""
+    async with database.reader() as reader:
+        parents = await trees.ended_parents(reader, limit=_BATCH)
+    for tenant_id, parent_id in parents:
+        await stop_below(database, tenant_id=tenant_id, parent_id=parent_id, tell=tell)

@@ -1,0 +1,40 @@
+-- App runs, which a program of a user's opens, pings and ends; and what the runs of a tree have to do with each other.
+
+alter table process
+    alter column namespace_id drop not null,
+    alter column definition_id drop not null,
+    alter column definition_version drop not null,
+    add column app_name text check (length(app_name) between 1 and 200),
+    add column app_description text,
+    -- pairs of name and value, as the resolved definition of other runs has them
+    add column app_inputs jsonb,
+    add column ping_limit interval check (ping_limit > '0'),
+    -- when an App run counts as lost, unless it is pinged before
+    add column lost_at timestamptz;
+-- No worker ever has an App run, it is at work until it has ended, and it is the root of its tree.
+alter table process add constraint process_app check (
+    case when kind = 'App' then
+        num_nonnulls(namespace_id, definition_id, definition_version, parent_id, worker_id, ready_at, deadline_at, pending_id) = 0
+        and num_nulls(app_name, app_inputs, ping_limit) = 0 and (lost_at is null) = (ended_at is not null)
+        and status in ('Running', 'Completed', 'Failed', 'Stopped')
+    else
+        num_nulls(namespace_id, definition_id, definition_version) = 0
+        and num_nonnulls(app_name, app_description, app_inputs, ping_limit, lost_at) = 0
+    end);
+
+create index process_by_app on process (tenant_id, app_name, created_at desc, run_id desc) where app_name is not null;
+create index process_lost on process (lost_at) where lost_at is not null;
+-- Children that a parent's end may have to stop.
+create index process_open_children on process (tenant_id, parent_id)
+    where parent_id is not null and ended_at is null and stopped_by is null;
+
+-- What became of a thing that waited, as the API's receipt says it; `rootProcessId` is null where the run is its own root.
+create or replace function folkmoot_decided(w pending) returns jsonb language sql stable as $$
+    select jsonb_build_object('type', 'approval.decided', 'timestamp', folkmoot_told(w.answered_at), 'data', jsonb_build_object(
+        'id', w.pending_id, 'runId', w.run_id, 'rootProcessId', (
+            select nullif(p.tree_root_id, p.run_id) from process p where p.tenant_id = w.tenant_id and p.run_id = w.run_id),
+        'kind', w.kind, 'status', w.outcome, 'agree', w.answer -> 'agree',
+        'text', coalesce(w.answer -> 'answer', w.answer -> 'message'), 'passed', w.answer -> 'pass',
+        'argumentsHash', w.answer -> 'argumentsHash', 'reason', w.answer -> 'reason', 'dateAnswered', folkmoot_told(w.answered_at),
+        'answeredById', w.answered_by, 'answeredByName', w.answered_by_name, 'channel', w.channel))
+$$;

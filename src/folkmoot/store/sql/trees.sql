@@ -1,0 +1,95 @@
+-- name: lock_parent^
+-- Whoever is to start something: held until the start's transaction ends, so that the parent's end waits for it, and sees it then.
+select kind, status, app_name, tree_root_id from process
+where tenant_id = :tenant_id and run_id = :run_id for share;
+
+-- name: nodes
+-- The whole tree that a run belongs to, the oldest first, so that a parent comes before what it started.
+select p.run_id, p.kind, p.parent_id, p.status, p.definition_id, p.definition_version, coalesce(p.app_name, d.name) as name,
+    n.name as namespace_name, p.created_by, u.name as created_by_name, p.created_at, p.started_at, p.ended_at, p.tree_root_id,
+    count(*) over () as total, count(*) filter (where p.ended_at is null) over () as active,
+    (select count(*) from process c where c.tenant_id = p.tenant_id and c.parent_id = p.run_id) as children,
+    (select count(*) from pending w where w.tenant_id = p.tenant_id and w.run_id = p.run_id and num_nulls(w.outcome) = 1) as waiting
+from process p
+left join definition d on d.tenant_id = p.tenant_id and d.definition_id = p.definition_id
+left join namespace n on n.tenant_id = p.tenant_id and n.namespace_id = p.namespace_id
+left join app_user u on u.tenant_id = p.tenant_id and u.user_id = p.created_by
+where p.tenant_id = :tenant_id
+    and p.tree_root_id = (select r.tree_root_id from process r where r.tenant_id = :tenant_id and r.run_id = :run_id)
+order by p.created_at, p.run_id limit :limit;
+
+-- name: node^
+-- One run as its tree shows it.
+select p.run_id, p.kind, p.parent_id, p.status, p.definition_id, p.definition_version, coalesce(p.app_name, d.name) as name,
+    n.name as namespace_name, p.created_by, u.name as created_by_name, p.created_at, p.started_at, p.ended_at,
+    (select count(*) from process c where c.tenant_id = p.tenant_id and c.parent_id = p.run_id) as children,
+    (select count(*) from pending w where w.tenant_id = p.tenant_id and w.run_id = p.run_id and num_nulls(w.outcome) = 1) as waiting,
+    (with recursive above as (
+        select q.parent_id from process q where q.tenant_id = :tenant_id and q.run_id = :run_id
+        union all
+        select q.parent_id from process q join above a on q.run_id = a.parent_id where q.tenant_id = :tenant_id)
+     select count(*) from above where parent_id is not null) as depth
+from process p
+left join definition d on d.tenant_id = p.tenant_id and d.definition_id = p.definition_id
+left join namespace n on n.tenant_id = p.tenant_id and n.namespace_id = p.namespace_id
+left join app_user u on u.tenant_id = p.tenant_id and u.user_id = p.created_by
+where p.tenant_id = :tenant_id and p.run_id = :run_id;
+
+-- name: kind_of$
+select kind from process where tenant_id = :tenant_id and run_id = :run_id;
+
+-- name: stop_children
+-- Children of a run that ended, and not as Completed, are asked to stop, in the way of a request: one that nobody has begun is Stopped
+-- at once. Only flags are set, and whoever holds a child's row is not waited for: it may be the child's own end, which waits for
+-- its parent. What was skipped is found by the sweep.
+with t as materialized (select folkmoot_now() as now),
+child as materialized (
+    select c.tenant_id, c.run_id, c.status = 'New' as is_new, parent.run_id as parent_id, parent.status as parent_status
+    from process c join process parent on parent.tenant_id = c.tenant_id and parent.run_id = c.parent_id
+    where c.tenant_id = :tenant_id and c.parent_id = :parent_id and c.ended_at is null and c.stopped_by is null
+        and parent.status in ('Failed', 'Stopped', 'TimedOut')
+    order by c.created_at, c.run_id limit :limit
+    for update of c skip locked),
+stopped as (
+    update process p set
+        stopped_by = format('Orchestrator: its parent run %s was %s', child.parent_id, child.parent_status),
+        signal_number = p.signal_number + 1, updated_at = t.now,
+        status = case when child.is_new then 'Stopped' else p.status end,
+        ended_at = case when child.is_new then t.now end,
+        ready_at = case when child.is_new then null when p.worker_id is null then least(p.ready_at, t.now) else p.ready_at end
+    from child cross join t
+    where p.tenant_id = child.tenant_id and p.run_id = child.run_id
+    returning p.run_id, child.parent_status)
+select run_id, parent_status from stopped;
+
+-- name: ended_parents
+-- Parents that ended other than Completed, and have children that go on and were not asked to stop.
+select distinct parent.tenant_id, parent.run_id
+from process c join process parent on parent.tenant_id = c.tenant_id and parent.run_id = c.parent_id
+where c.parent_id is not null and c.ended_at is null and c.stopped_by is null and parent.status in ('Failed', 'Stopped', 'TimedOut')
+limit :limit;
+
+-- name: holder$
+-- Which run asks a person this: the one at hand, or one below it.
+with recursive below as (
+    select p.run_id from process p where p.tenant_id = :tenant_id and p.run_id = :run_id
+    union all
+    select c.run_id from process c join below b on c.parent_id = b.run_id where c.tenant_id = :tenant_id)
+select w.run_id from below b join pending w on w.tenant_id = :tenant_id and w.run_id = b.run_id and w.pending_id = :pending_id
+limit 1;
+
+-- name: waiting_below
+-- What the runs below a run wait for, the longest first.
+with recursive below as (
+    select c.run_id from process c where c.tenant_id = :tenant_id and c.parent_id = :run_id
+    union all
+    select c.run_id from process c join below b on c.parent_id = b.run_id where c.tenant_id = :tenant_id)
+select w.run_id, w.pending_id
+from below b join pending w on w.tenant_id = :tenant_id and w.run_id = b.run_id
+where num_nulls(w.outcome) = 1 and (w.expires_at is null or w.expires_at > folkmoot_now())
+order by w.asked_at, w.pending_id limit :limit;
+
+-- name: has_swarm$
+-- Whether a run may have sub-runs at all.
+select coalesce(jsonb_typeof(body -> 'swarm'), 'null') <> 'null' from resolved_definition
+where tenant_id = :tenant_id and run_id = :run_id;
