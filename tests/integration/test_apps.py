@@ -306,9 +306,12 @@ class TestStartedUnder:
         foreign = await apps.open_run(database, stranger, opening=Opening(NAME), new_id=NEW_ID)
         await refused(str(foreign.run_id), 404, "not_found")
 
-    @pytest.mark.parametrize("how", ["failed", "stopped", "lost"])
-    async def test_what_it_started_is_stopped_with_it(self, server: Served, how: str) -> None:
+    async def test_what_it_started_is_stopped_with_it(self, server: Served) -> None:
         """A New one at once; of one that waits for a person the question is closed, and a worker is woken (B13)."""
+        for how in ("failed", "stopped", "lost"):
+            await self.is_stopped_with_it(server, how)
+
+    async def is_stopped_with_it(self, server: Served, how: str) -> None:
         client, database, app = server.client, server.installation.database, await opened(server)
         new, waiting = [(await start_run(client, {"parentProcessId": app}))["id"] for _ in range(2)]
         question = await ask(database, waiting, PendingKind.QUESTION)
