@@ -21,7 +21,7 @@ from folkmoot.store.database import Database
 
 REPEATABLE = frozenset({"look", "note", "wait", "break_down", "dump"})
 GATED = frozenset({"sign"})
-_OWNED = ("item", "model_call", "call", "resolved_definition", "pending", "content")
+_OWNED = ("item", "model_call", "call", "resolved_definition", "pending", "content", "sub_run_await")
 
 
 @dataclass(frozen=True)

@@ -20,14 +20,19 @@ from panels import Started
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.runs import ClaimedRun, Place, ProcessType
 from folkmoot.domain.swarms import Await, SwarmLimits
+from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.ids import NewId
+from folkmoot.runtime.options import WorkerOptions
+from folkmoot.runtime.timekeeper import Timekeeper
+from folkmoot.services import runs
 from folkmoot.store import appends, swarms
 from folkmoot.store.append_parameters import parameters
 from folkmoot.store.appends import Append, Appender, End, Pause
 from folkmoot.store.database import Database, Writer
+from folkmoot.store.walls import walled
 
 COMPLETED = End(RunStatus.COMPLETED)
-BLOCKED = "select 1 from pg_locks where not granted"
+BLOCKED = "select 1 from pg_locks join pg_stat_activity using (pid) where not granted and datname = current_database()"
 
 
 # places
@@ -273,3 +278,36 @@ async def test_ends_of_many_sub_runs_and_appends_of_their_parents_do_not_deadloc
         await asyncio.wait_for(asyncio.gather(*ends, *map(at_work, families)), 30)
         for found in families:
             assert (await found.row())["signal_number"] == 12
+
+
+async def test_a_sub_run_stopped_within_its_tenants_walls_wakes_its_parent(
+    database: Database, caller: Caller, new_id: NewId
+) -> None:
+    """As a request is served: the trigger sees the rows of one tenant, which are all that it needs."""
+    started = await panels.start(database, new_id, tenant_id=caller.tenant_id)
+    (parent,) = await panels.claim(database, await panels.register(database, new_id))
+    place = Place(started.run_id, started.run_id, started.run_id, ProcessType.INTERACTION, 1, "Ann")
+    child = await panels.start(database, new_id, tenant_id=caller.tenant_id, place=place)
+    awaits = Await(new_id(), (child.run_id,), True, "Ann", "main")
+    pause = Pause(RunStatus.PENDING_SUB_INTERACTIONS, awaits=awaits)
+    async with appending(database) as appender:
+        await appender.append(Append(parent.claim, parent.signal_number, pause=pause))
+    told: list[dict[str, Any]] = []
+    inside = walled(database, caller.tenant_id)
+    await runs.request_stop(inside, caller, run_id=child.run_id, tell=told.append)
+    assert (await panels.row_of(database, started))["ready_at"] is not None
+    assert {"to": "workers"} in told and {"to": "run", "run": str(started.run_id)} in told
+
+
+async def test_a_poisonous_sub_run_wakes_its_parent(database: Database, new_id: NewId) -> None:
+    """F13: whatever becomes of what it awaits, the parent goes on."""
+    found = await family(database, new_id, children=2)
+    async with appending(database) as appender:
+        await appender.append(found.pause())
+    poison = "update process set worker_id = null, claim_id = null, is_suspect = true, crash_count = 3, ready_at = now() where run_id = any($1)"
+    await panels.execute(database, poison, [child.claim.run_id for child in found.children])
+    told: list[dict[str, Any]] = []
+    options = WorkerOptions(lease_seconds=1000.0)
+    await Timekeeper(database, options, lambda: 0.5, new_id, hear=told.append, tell=told.append).sweep()
+    row = await found.row()
+    assert row["ready_at"] is not None and row["signal_number"] == 2 and told == [{"to": "workers"}] * 2

@@ -233,10 +233,11 @@ class Drive:
             self._cut_off()
         if is_whole and plan.wait is not None:
             fault_points.reach("after_pause")
+            watched, sequence = self._workshop.watched, self._transcript.sequence
             if plan.wait.pending is not None:
-                self._workshop.watched.paused(
-                    self.claim.tenant_id, self.claim.run_id, sequence=self._transcript.sequence
-                )
+                watched.paused(self.claim.tenant_id, self.claim.run_id, sequence=sequence)
+            else:
+                watched.appended(self.claim.run_id, sequence)
         if is_whole and plan.end is not None:
             self._tell_parent()
         return is_whole
