@@ -306,3 +306,15 @@ async def test_a_routers_model_without_a_price_is_named_where_money_is_limited(d
     )  # fmt: skip
     found = await desk.start_refused()
     assert "'dear' (router 'chooser')" in found[""]
+
+
+async def test_a_routers_model_without_a_key_is_named_where_the_run_is_worked_on_here(desk: Desk) -> None:
+    await desk.publish(far=AiModelVersion("openai", "gpt"), chooser=to(model=Reference("far")), panel=seat())
+    without_keys = replace(bench(), read_key=lambda _: None)
+    with pytest.raises(BadInput) as caught:
+        await starting.start(
+            desk.database, desk.caller, interaction=Reference("panel", NAMESPACE), request=REQUEST, bench=without_keys,
+            new_id=desk.new_id, tell=lambda _: None,
+        )  # fmt: skip
+    (fault,) = caught.value.faults
+    assert fault.message.startswith("Router 'chooser' cannot be asked. Model 'gpt' needs a key")

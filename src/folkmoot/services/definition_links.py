@@ -121,11 +121,10 @@ class Links:
     async def _participant(self, at: str, binding: AgentBinding, interaction: InteractionVersion) -> AgentBinding:
         """With its link settled to the agent or, where none has that name, the router that bears it."""
         pointer = f"{at}/agent"
-        kinds = (DefinitionKind.AGENT, DefinitionKind.ROUTER)
         if binding.kind is not None:
             link, found = await self._definition(pointer, KINDS[binding.kind], binding.agent)
         else:
-            link, found = await self._either(pointer, kinds, binding.agent)
+            link, found = await self._agent_or_router(pointer, binding.agent)
         if found is not None:
             kind = CandidateKind.ROUTER if found.definition.kind is DefinitionKind.ROUTER else CandidateKind.AGENT
             binding = replace(binding, kind=kind)
@@ -284,11 +283,10 @@ class Links:
         )
         return self._settled(pointer, reference, found)
 
-    async def _either(
-        self, pointer: str, kinds: tuple[DefinitionKind, DefinitionKind], reference: Reference
-    ) -> tuple[Reference, StoredVersion | None]:
+    async def _agent_or_router(self, pointer: str, reference: Reference) -> tuple[Reference, StoredVersion | None]:
         if reference.definition_id is None and not reference.name:
             return reference, None  # faults_of says so
+        kinds = (DefinitionKind.AGENT, DefinitionKind.ROUTER)
         found = await references.enabled_of_either(
             self._reader, self._tenant_id, kinds=kinds, reference=reference, namespace=self._namespace
         )

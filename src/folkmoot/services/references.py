@@ -66,6 +66,7 @@ async def enabled_of_either(
     reader: Reader, tenant_id: UUID, *, kinds: tuple[DefinitionKind, DefinitionKind], reference: Reference, namespace: str | None = None
 ) -> StoredVersion | str:  # fmt: skip
     """The same of the first of two kinds that has one of this name or id, whatever becomes of the other."""
+    missing = ""
     for kind in kinds:
         try:
             found = await find(reader, tenant_id, kind=kind, reference=reference, namespace=namespace)

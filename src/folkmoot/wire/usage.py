@@ -50,7 +50,7 @@ class UsagePage(Page[UsageSum]):
 class ProcessCall(ResponseShape):
     """One call of a model. `isEstimated`: its tokens are guessed. `failureReason`: why it brought no reply; `Lost`: with its worker.
 
-    `purpose` is `turn`, `ballot`, `answer` or `compaction`. `cost`: US dollars, null where no price is known.
+    `purpose` is `turn`, `ballot`, `answer`, `compaction` or `route`. `cost`: US dollars, null where no price is known.
     """
 
     id: Uuid
