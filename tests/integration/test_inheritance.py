@@ -86,16 +86,11 @@ async def test_a_warning_keeps_its_place_within_a_shorter_time(house: House) -> 
     assert (found.duration_auto_termination, found.duration_warning_to_ai) == (60 * MINUTE, 45 * MINUTE)
 
 
-@pytest.mark.parametrize(
-    ("own", "above", "holds"), [(None, 3, 3), (2, 3, 2), (5, 3, 3), (5, None, 5), (None, None, None)]
-)
-async def test_rounds_are_at_most_those_of_the_run_above(
-    house: House, own: int | None, above: int | None, holds: int | None
-) -> None:
-    started = await house.parent(
-        replace(OWN, maximum_rounds=own, is_solution_proposal_allowed=True), maximum_rounds=above
-    )
-    assert (await house.start(started)).maximum_rounds == holds
+async def test_rounds_are_at_most_those_of_the_run_above(house: House) -> None:
+    for own, above, holds in ((None, 3, 3), (2, 3, 2), (5, 3, 3), (5, None, 5), (None, None, None)):
+        version = replace(OWN, maximum_rounds=own, is_solution_proposal_allowed=True)
+        started = await house.parent(version, claims=False, maximum_rounds=above)
+        assert (await house.start(started)).maximum_rounds == holds
 
 
 async def test_disabled_tools_are_those_of_the_run_above_known_or_not(house: House) -> None:
@@ -103,29 +98,27 @@ async def test_disabled_tools_are_those_of_the_run_above_known_or_not(house: Hou
     assert (await house.start(started)).disabled_tools == ("search", "stop_interaction")
 
 
-@pytest.mark.parametrize("allows", [True, False, None])
-async def test_the_operators_keys_are_allowed_where_they_are_above(house: House, allows: bool | None) -> None:
-    started = await house.parent(allow_platform_fallback=allows)
-    assert (await house.start(started)).allow_platform_fallback is allows
+async def test_the_operators_keys_are_allowed_where_they_are_above(house: House) -> None:
+    for allows in (True, False, None):
+        started = await house.parent(claims=False, allow_platform_fallback=allows)
+        assert (await house.start(started)).allow_platform_fallback is allows
 
 
-@pytest.mark.parametrize("passes", [True, False])
-async def test_a_credential_stack_goes_down_where_it_says_so(house: House, passes: bool) -> None:
+async def test_a_credential_stack_goes_down_where_it_says_so(house: House) -> None:
     """Else it is the sub-run's own: here its interaction's."""
     entry = StackEntry("first", "openai-compatible", base_url="http://127.0.0.1:9/v1")
     document = Document(swarm.NAMESPACE, "own", CredentialStackVersion((entry,)))
     await apply.apply(house.database, house.caller, [document], new_id=house.new_id)
-    snapshot = StackSnapshot(
+    above = StackSnapshot(
         house.new_id(), "above", 3, StackSource.START, datetime.now(UTC), (entry.settled(house.new_id(), secret_id=None),),
-        passes_to_children=passes,
     )  # fmt: skip
-    started = await house.parent(replace(OWN, credential_stack="own"), credential_stack=snapshot)
+    version = replace(OWN, credential_stack="own")
+    passed_on = replace(above, passes_to_children=True)
+    started = await house.parent(version, claims=False, credential_stack=passed_on)
+    assert (await house.start(started)).credential_stack == replace(passed_on, source=StackSource.PARENT)
+    started = await house.parent(version, claims=False, credential_stack=above)
     stack = (await house.start(started)).credential_stack
-    assert stack is not None
-    if passes:
-        assert stack == replace(snapshot, source=StackSource.PARENT)
-    else:
-        assert (stack.stack_name, stack.source) == ("own", StackSource.INTERACTION)
+    assert stack is not None and (stack.stack_name, stack.source) == ("own", StackSource.INTERACTION)
 
 
 async def test_budgets_above_hold_with_all_those_above_them(house: House) -> None:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import panels
@@ -180,27 +181,27 @@ async def test_a_disabled_version_and_a_user_who_may_start_no_more_are_error_res
     assert not await panels.fetch(database, "select from process where parent_id is not null")
 
 
-@pytest.mark.parametrize(
-    ("limits", "says"),
-    [
-        (SwarmLimits(max_total=1), "at most 1 runs may ever be started in this tree (maxTotal), and 1 were"),
-        (
-            SwarmLimits(max_concurrent=1),
-            "at most 1 started runs may go on in this tree at once (maxConcurrent), and 1 do",
-        ),
-        (SwarmLimits(max_depth=0), "down to depth 0 (maxDepth), and this one would be at 1"),
-    ],
-)
 async def test_a_start_beyond_a_limit_is_an_error_result_and_no_queue(
-    database: Database, caller: Caller, new_id: NewId, limits: SwarmLimits, says: str
+    database: Database, caller: Caller, new_id: NewId
 ) -> None:
     """B37, F58."""
     slow = await swarm.publish(database, caller, new_id, version=SLOW)
-    resolved = swarm.parent(new_id, [slow], script([start_call(), start_call()]), limits=limits)
-    started = await run(database, caller, new_id, resolved, model=holding("Slow"))
-    text, is_error = (await swarm.results(database, started))[-1]
-    assert is_error and says in text
-    assert len(await swarm.children(database, started)) == (0 if limits.max_depth == 0 else 1)
+    words = {
+        SwarmLimits(max_total=1): "at most 1 runs may ever be started in this tree (maxTotal), and 1 were",
+        SwarmLimits(
+            max_concurrent=1
+        ): "at most 1 started runs may go on in this tree at once (maxConcurrent), and 1 do",
+        SwarmLimits(max_depth=0): "down to depth 0 (maxDepth), and this one would be at 1",
+    }
+    calls = script([start_call(), start_call()])
+    resolved = [swarm.parent(new_id, [slow], calls, limits=limits) for limits in words]
+    started = [await swarm.start(database, caller, new_id, each) for each in resolved]
+    async with crew(database, new_id, bench=swarm.bench(), model=holding("Slow")):
+        for each, says in zip(started, words.values(), strict=True):
+            await until(partial(panels.has_ended, database, each))
+            text, is_error = (await swarm.results(database, each))[-1]
+            assert is_error and says in text
+    assert [len(await swarm.children(database, each)) for each in started] == [1, 1, 0]
 
 
 async def test_a_place_is_free_again_once_a_run_has_ended(database: Database, caller: Caller, new_id: NewId) -> None:

@@ -263,6 +263,25 @@ async def test_an_end_that_belongs_to_no_wait_of_now_wakes_nobody(database: Data
         assert (await found.row())["ready_at"] is not None
 
 
+async def test_an_await_that_is_paused_for_again_counts_anew(database: Database, new_id: NewId) -> None:
+    """Woken for nothing (a stop that came to nothing, a time that was not yet up), the run waits for what is left."""
+    found = await family(database, new_id, children=3)
+    worker_id = await panels.register(database, new_id)
+    async with appending(database) as appender:
+        first = found.pause()
+        await appender.append(first)
+        await appender.append(found.end(0))
+        await panels.execute(database, "update process set ready_at = now() where run_id = $1", found.started.run_id)
+        (found.parent,) = await panels.claim(database, worker_id)
+        await appender.append(found.end(1))
+        again = Append(found.parent.claim, (await found.row())["signal_number"], pause=first.pause)
+        assert (await appender.append(again)).is_whole
+        (awaited,) = await panels.rows_of(database, found.started, "sub_run_await")
+        assert (awaited["waits_for"], (await found.row())["ready_at"]) == (1, None)
+        await appender.append(found.end(2))
+        assert (await found.row())["ready_at"] is not None
+
+
 async def test_ends_of_many_sub_runs_and_appends_of_their_parents_do_not_deadlock(
     database: Database, new_id: NewId
 ) -> None:

@@ -33,6 +33,11 @@ class Budget:
     def is_limit(self) -> bool:
         return any(most is not None for _, most in _limits(self))
 
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether it matters how long a reply may be."""
+        return self.tokens is not None or self.money is not None
+
 
 @dataclass(frozen=True, slots=True)
 class BudgetAbove:

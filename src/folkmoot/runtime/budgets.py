@@ -53,7 +53,9 @@ async def reserved(
         of_runs = (*of_runs, BudgetAbove(run_id, resolved.budget))
     if not of_runs and not has_day:
         return request
-    bounded = replace(request, sampling=replace(request.sampling, max_tokens=_reply_tokens(request)))
+    bounded = request
+    if has_day or any(each.budget.counts_tokens for each in of_runs):
+        bounded = replace(request, sampling=replace(request.sampling, max_tokens=_reply_tokens(request)))
     wait_seconds = FIRST_WAIT_SECONDS
     while True:
         async with workshop.database.writer() as writer:
