@@ -153,13 +153,17 @@ async def test_a_session_that_dropped_is_opened_again_once(
     assert journal.read_text().splitlines().count("called") == calls
 
 
-async def test_a_server_that_ended_between_calls_is_started_again(tools: McpTools, journal: Path) -> None:
+async def test_a_server_that_ended_between_calls_is_started_again(
+    tools: McpTools, journal: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """B53: nothing had begun, so the call is made although it may not be repeated."""
     call = Caller(tools, misbehaving("dies-after-answer", journal))
-    for _ in range(3):
+    for number in range(1, 4):
         result = await call("touch")
         assert (result.text, result.is_error) == ("done", False)
-        await _until(lambda: not _running(journal))
+        # gone, and known to be gone
+        await _until(lambda number=number: len([m for m in caplog.messages if "ended with exit code" in m]) == number)
+    assert not _running(journal)
     assert journal.read_text().splitlines().count("called") == 3
 
 

@@ -48,7 +48,9 @@ async def below(database: Database, new_id: NewId, parent: Started | None, calle
     place = None
     if parent is not None:
         row = await panels.row_of(database, parent)
-        place = Place(row["tree_root_id"], row["swarm_root_id"], parent.run_id, ProcessType.INTERACTION)
+        place = Place(
+            row["tree_root_id"], row["swarm_root_id"], parent.run_id, ProcessType.INTERACTION, depth=row["depth"] + 1
+        )
     return await panels.start(database, new_id, resolved, tenant_id=caller.tenant_id, place=place)
 
 

@@ -124,7 +124,7 @@ def test_an_id_that_is_none_is_refused() -> None:
 
 def test_a_status_that_is_none_is_refused() -> None:
     with pytest.raises(BadInput, match="There is no status 'Done'; there are New, Running,"):
-        runs.list_command(status="Done", root=None, limit=1, as_json=False)
+        runs.list_command(status="Done", root=None, parent=None, limit=1, as_json=False)
 
 
 # what is shown

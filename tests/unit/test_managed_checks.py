@@ -10,12 +10,14 @@ import pytest
 from folkmoot.domain.checking import faults_of_interaction
 from folkmoot.domain.definitions import (
     AgentBinding,
+    AgentVersion,
     ChatMode,
     HumanSettings,
     InteractionType,
     InteractionVersion,
     Reference,
 )
+from folkmoot.domain.participant_checks import faults_of_participant
 from folkmoot.domain.swarms import SwarmSettings
 from folkmoot.domain.tool_bindings import OperationBinding
 
@@ -83,3 +85,15 @@ def test_a_person_may_watch_be_asked_and_agree_to_the_answer(mode: ChatMode) -> 
 def test_only_a_managed_interaction_has_a_manager() -> None:
     found = faults(type=InteractionType.ROUND_ROBIN, maximum_rounds=3)
     assert list(found) == ["/manager"] and "'Managed'" in found["/manager"]
+
+
+def test_the_names_of_a_managers_tools_are_taken_there_and_nowhere_else() -> None:
+    finish = replace(TOOL, name="finish")
+    bound = {"external_operations_mcp": (finish,)}
+    assert "the manager's" in faults(**bound)["/externalOperationsMcp/0/name"]
+    assert "/externalOperationsMcp/0/name" not in faults(**bound, type=InteractionType.ROUND_ROBIN, manager=None)
+    agent = AgentVersion(Reference("m"), function_tools=("dispatch",))
+    (fault,) = faults_of_participant(
+        "/agents/0", agent=agent, name="clerk", binding=MANAGED.agents[0], interaction=MANAGED
+    )
+    assert "agent 'clerk'" in fault.message and "'dispatch' is a tool of the manager's" in fault.message

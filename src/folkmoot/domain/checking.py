@@ -216,11 +216,14 @@ def _sampling_faults(version: AgentVersion) -> Iterator[Fault]:
 def _tool_faults(version: InteractionVersion) -> Iterator[Fault]:
     everyone = operations_of(version)
     own = [operations_of(binding, pointer) for pointer, binding in version.placed]
-    yield from faults_of_tool_names((f"{pointer}/name", binding.name) for pointer, binding in everyone)
+    is_managed = version.type is InteractionType.MANAGED
+    named = [(f"{pointer}/name", binding.name) for pointer, binding in everyone]
+    yield from faults_of_tool_names(named, is_managed=is_managed)
     for bindings in own:
         named = [(f"{pointer}/name", binding.name) for pointer, binding in (*everyone, *bindings)]
         shared = {f"{pointer}/name" for pointer, _ in everyone}
-        yield from (fault for fault in faults_of_tool_names(named) if fault.pointer not in shared)
+        found = faults_of_tool_names(named, is_managed=is_managed)
+        yield from (fault for fault in found if fault.pointer not in shared)
     secret_inputs = {item.name for item in version.inputs_connector_authentication_secret}
     yield from faults_of_bindings(
         [*everyone, *(pair for bindings in own for pair in bindings)],

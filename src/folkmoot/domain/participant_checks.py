@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from folkmoot.domain.binding_checks import faults_of_secret_input, faults_of_texts
 from folkmoot.domain.checking import inputs_of_calls, operations_of, tools_of_agent
-from folkmoot.domain.definitions import AgentBinding, AgentVersion, InteractionVersion
+from folkmoot.domain.definitions import AgentBinding, AgentVersion, InteractionType, InteractionVersion
 from folkmoot.domain.prompts import check_prompts
 from folkmoot.domain.routers import RouterVersion
 from folkmoot.domain.tool_names import faults_of_tool_names
@@ -56,11 +56,12 @@ def _faults_of_tools(
     """Those of the agent alone and of the interaction alone are found there; here what is alike between the two."""
     own = [tool for _, tool in tools_of_agent(agent)]
     others = [bound.name for _, bound in (*operations_of(binding), *operations_of(interaction))]
-    before = {fault.message for fault in (*_alone(own), *_alone(others))}
-    for fault in faults_of_tool_names((pointer, tool) for tool in (*own, *others)):
+    is_managed = interaction.type is InteractionType.MANAGED
+    before = {fault.message for fault in (*_alone(own), *_alone(others, is_managed=is_managed))}
+    for fault in faults_of_tool_names([(pointer, tool) for tool in (*own, *others)], is_managed=is_managed):
         if fault.message not in before:
             yield Fault(pointer, f"With agent '{name}': {fault.message}")
 
 
-def _alone(names: list[str]) -> tuple[Fault, ...]:
-    return faults_of_tool_names(("", tool) for tool in names)
+def _alone(names: list[str], *, is_managed: bool = False) -> tuple[Fault, ...]:
+    return faults_of_tool_names([("", tool) for tool in names], is_managed=is_managed)

@@ -36,12 +36,15 @@ def problem_of_name(name: str) -> str | None:
     return None
 
 
-def faults_of_tool_names(named: Iterable[tuple[str, str]]) -> tuple[Fault, ...]:
-    """What is wrong with the names of one participant's tools. `named`: pairs of JSON pointer and name."""
+def faults_of_tool_names(named: Iterable[tuple[str, str]], *, is_managed: bool = False) -> tuple[Fault, ...]:
+    """What is wrong with the names of one participant's tools. `named`: pairs of JSON pointer and name. `is_managed`: the names of a
+    manager's own tools are taken, too."""
     faults: list[Fault] = []
     seen: dict[str, str] = {}
     for pointer, name in named:
         problem = problem_of_name(name)
+        if is_managed and name in MANAGER_TOOLS:
+            problem = f"'{name}' is a tool of the manager's; give this one another name."
         if problem is not None:
             faults.append(Fault(pointer, problem))
             continue

@@ -6,7 +6,7 @@ where tenant_id = :tenant_id and run_id = :run_id for share;
 -- name: nodes
 -- The whole tree that a run belongs to, the oldest first, so that a parent comes before what it started.
 select p.run_id, p.kind, p.parent_id, p.status, p.definition_id, p.definition_version, coalesce(p.app_name, d.name) as name,
-    n.name as namespace_name, p.created_by, u.name as created_by_name, p.created_at, p.started_at, p.ended_at, p.tree_root_id,
+    n.name as namespace_name, p.created_by, coalesce(p.started_by, u.name) as created_by_name, p.created_at, p.started_at, p.ended_at, p.tree_root_id,
     count(*) over () as total, count(*) filter (where p.ended_at is null) over () as active,
     (select count(*) from process c where c.tenant_id = p.tenant_id and c.parent_id = p.run_id) as children,
     (select count(*) from pending w where w.tenant_id = p.tenant_id and w.run_id = p.run_id and num_nulls(w.outcome) = 1) as waiting
@@ -21,7 +21,7 @@ order by p.created_at, p.run_id limit :limit;
 -- name: node^
 -- One run as its tree shows it.
 select p.run_id, p.kind, p.parent_id, p.status, p.definition_id, p.definition_version, coalesce(p.app_name, d.name) as name,
-    n.name as namespace_name, p.created_by, u.name as created_by_name, p.created_at, p.started_at, p.ended_at,
+    n.name as namespace_name, p.created_by, coalesce(p.started_by, u.name) as created_by_name, p.created_at, p.started_at, p.ended_at,
     (select count(*) from process c where c.tenant_id = p.tenant_id and c.parent_id = p.run_id) as children,
     (select count(*) from pending w where w.tenant_id = p.tenant_id and w.run_id = p.run_id and num_nulls(w.outcome) = 1) as waiting,
     (with recursive above as (
