@@ -80,10 +80,11 @@ VAULT = Vault((key_of(bytes(range(32))),), random_bytes=secrets.token_bytes)
 async def served(
     dsn: str, *, data_dir: Path, key: str | None = None, connections: int = 8, works: bool = False, allows: str = "",
     more: Mapping[str, str] | None = None, model: Any = None,
+    functions: FunctionTools | None = None,
 ) -> AsyncIterator[Served]:  # fmt: skip
     """The API listening; with `works` a worker beside it. `key`: of a tenant that is there; without one it is made.
 
-    `allows`: what connectors may reach inside. `more`: further settings. `model`: asked in place of the installation's.
+    `allows`: what connectors may reach inside. `more`: further settings. `model`: asked in place of the installation's. `functions`: those of the operator's.
     """
     found = settings.read(
         {
@@ -96,7 +97,9 @@ async def served(
     )
     database = await Database.open(dsn, connections=connections)
     models = model or Models(data_dir=data_dir)
-    installation = Installation(found, data_dir, database, Notifier(database), models, _no_functions(), NEW_ID)
+    installation = Installation(
+        found, data_dir, database, Notifier(database), models, functions or _no_functions(), NEW_ID
+    )
     installation.vault = VAULT
     try:
         if key is None:
