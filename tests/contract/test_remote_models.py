@@ -160,6 +160,8 @@ async def test_functions_with_any_schema_are_taken(remote: Subject) -> None:
     for _ in range(2):
         await remote.ask(a_request(remote.play("text"), offered=offered))
     assert remote.seen.refused == [] and json.dumps(schemas) == before
+    for body in remote.seen.bodies:
+        assert all(f'"f{n}"' in json.dumps(body) for n in range(len(schemas))), "a function was left out"
 
 
 async def test_sampling_is_sent_as_far_as_the_provider_takes_it(remote: Subject) -> None:
@@ -168,6 +170,10 @@ async def test_sampling_is_sent_as_far_as_the_provider_takes_it(remote: Subject)
     assert remote.seen.refused == []
     sent = json.dumps(remote.seen.bodies[0])
     assert "50" in sent and "temperature" in sent
+    # Anthropic has no seed, and takes either of temperature and top_p
+    if remote.provider != "anthropic":
+        assert "0.9" in sent and '"seed": 7' in sent
+    assert "0.5" in json.dumps(remote.seen.bodies[1])
     assert "temperature" not in json.dumps(remote.seen.bodies[2])
 
 

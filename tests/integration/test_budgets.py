@@ -27,7 +27,11 @@ from folkmoot.store.database import Database, Writer
 
 D = Decimal
 PRICES = {"input": 1.0, "cachedInput": 0.1, "output": 4.0}
-LOCKED = "select 1 from pg_locks where locktype = 'advisory' and not granted"
+# the server has a database for each worker of the tests
+LOCKED = (
+    "select 1 from pg_locks where locktype = 'advisory' and not granted "
+    "and database = (select oid from pg_database where datname = current_database())"
+)
 
 
 @pytest_asyncio.fixture

@@ -194,7 +194,9 @@ class TestRoles:
             for path in paths:
                 for number, head in enumerate(headers):
                     answer = await client.post(path, json=body, headers=head)
-                    assert answer.status_code in (403, 404, 405, 422), (path, number)
+                    # a query that the route does not have is refused before anybody looks at the body
+                    refusals = (403, 422) if path == "/users?x=1" else (403, 404, 405)
+                    assert answer.status_code in refusals, (path, number, answer.text)
             for head in headers:
                 problem_of(await client.post("/users", json=body, headers=head), 403, "not_permitted")
         async with database.reader() as reader:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import Any
 
 import jsonschema_rs
@@ -46,7 +47,14 @@ def test_what_the_function_takes_is_allowed_by_what_is_sent(
     assert fitted["type"] == "object" and not {"anyOf", "oneOf", "allOf", "$ref"} & fitted.keys()
     for instance in instances:
         assert jsonschema_rs.is_valid(schema, instance) and jsonschema_rs.is_valid(fitted, instance)
+        if '"properties"' in json.dumps(schema):  # else it names none
+            assert instance.keys() <= fitted["properties"].keys(), "a parameter is not told to the model"
     assert schema == before
+
+
+@pytest.mark.parametrize("transform", [as_object, for_gemini])
+def test_what_the_function_does_not_take_is_refused_by_what_is_sent(transform: Any) -> None:
+    assert not jsonschema_rs.is_valid(transform(CITY), {"city": 1})
 
 
 def test_plain_schema_is_sent_as_it_is() -> None:
