@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import os
@@ -16,14 +17,31 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from uuid import UUID
 
 import pytest
 from fake_openai import fake_openai
-from shell import EXAMPLES, ROOT, Shell, lines_until
+from shell import EXAMPLES, ROOT, Done, Shell, lines_until
+
+from folkmoot.store.database import Database
 
 SERVER = "filesystem-mcp"
 PORT = "8090"
 CUSTOMER = "c-1001"
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A run that waits, in the process of a command; the runs that ask, itself or some below it."""
+
+    process: subprocess.Popen[str]
+    run_id: str
+    asking: list[str]
+
+    def end(self) -> Done:
+        out, err = self.process.communicate(timeout=60)
+        return Done(self.process.returncode, out, err)
 
 
 @dataclass
@@ -61,18 +79,19 @@ class Example:
         assert done.code == 0, done.err
         return done.out
 
-    def start_and_wait(self, arguments: list[str]) -> tuple[subprocess.Popen[str], str]:
-        """A run without a terminal that waits for its approval, and its id."""
+    def start_and_wait(self, arguments: list[str], *, kind: str = "approve", count: int = 1) -> Waiting:
+        """A run without a terminal that waits for so many answers of a kind, its id, and those of the runs that ask."""
         process = self.shell.start(*arguments, env=self.env)
-        told = lines_until(process, "To answer: folkmoot runs approve ")[-1].split()
-        return process, told[told.index("approve") + 1]
+        run_id = lines_until(process, "run ")[-1].split()[-1]
+        told = [lines_until(process, f"To answer: folkmoot runs {kind} ")[-1].split() for _ in range(count)]
+        return Waiting(process, run_id, [words[words.index(kind) + 1] for words in told])
 
 
 def clone(shell: Shell, name: str, port: str = PORT) -> Example:
     """The repository's files that the example needs, as a fresh clone has them once `make setup` has been run."""
     home = shell.home
     shutil.copytree(EXAMPLES / name, home / "examples" / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for file in (home / "examples" / name).iterdir():
+    for file in (path for path in (home / "examples" / name).rglob("*") if path.is_file()):
         file.write_text(file.read_text(encoding="utf-8").replace(PORT, port), encoding="utf-8")
     for file in ("CHANGELOG.md", "README.md"):
         shutil.copy(ROOT / file, home)
@@ -143,6 +162,11 @@ def test_the_release_panel_reads_a_repository_and_writes_what_a_person_approves(
     assert example.type("Run it") == notes.read_text(encoding="utf-8")
     assert notes.read_text(encoding="utf-8").startswith("# Folkmoot 0.1.0\n")
     assert is_all_typed(example)
+    rejected = example.start_and_wait(run)
+    assert (
+        shell.run("runs", "reject", rejected.run_id, "--reason", "Name the commands, too.", env=example.env).code == 0
+    )
+    assert json.loads(rejected.end().out)["isWritten"] is False
 
 
 # the support desk
@@ -182,13 +206,16 @@ def test_the_support_desk_refunds_once_what_a_person_approves(shell: Shell) -> N
             r"refundOrder .* wait for approval", offered
         )
         run = example.arguments("Run it")
-        process, run_id = example.start_and_wait([*run, "--json"])
+        rejected = example.start_and_wait(run)
+        assert shell.run("runs", "reject", rejected.run_id, env=example.env).code == 0
+        assert json.loads(rejected.end().out)["refunded"] == 0
+        waiting = example.start_and_wait([*run, "--json"])
         assert f'"customerId": "{CUSTOMER}"' in example.run("Run it")
         assert "POST" not in log.read_text(encoding="utf-8")
-        example.run("Run it", run_id)
-        out, err = process.communicate(timeout=60)
-        assert process.returncode == 0, err
-        ended = json.loads(out)
+        example.run("Run it", waiting.run_id)
+        done = waiting.end()
+        assert done.code == 0, done.err
+        ended = json.loads(done.out)
         assert json.loads(ended["output"])["refunded"] == 48
         # all that the participants were told and said
         conversation = json.dumps(ended["context"])
@@ -205,6 +232,93 @@ def test_the_support_desk_refunds_once_what_a_person_approves(shell: Shell) -> N
         assert CUSTOMER not in sent and "customerId" not in sent
     requests = log.read_text(encoding="utf-8")
     assert requests.count("POST") == 1 and "c-1002" not in requests
+
+
+# the research team
+
+
+def results_of(context: dict[str, list[dict[str, Any]]], thread: str | None = None) -> list[dict[str, Any]]:
+    return [each for each in context["toolResult"] if thread in (None, each["threadId"])]
+
+
+def test_the_research_team_works_side_by_side_and_writes_what_a_person_approves(shell: Shell) -> None:
+    """B05, B12, B38: two of three work at once; the third's report is written once, if approved; who writes it was chosen, with a reason."""
+    example = clone(shell, "research-team")
+    report = shell.home / "dist" / "research" / "REPORT.md"
+    waiting = example.start_and_wait([*example.arguments("Run it"), "--json"])
+    first = waiting.run_id
+    assert waiting.asking == [first] and first in example.run("Run it") and not report.exists()
+    example.run("Run it", first)
+    done = waiting.end()
+    assert done.code == 0, done.err
+    ended = json.loads(done.out)
+    answer = json.loads(ended["output"])
+    assert answer["answer"] == "yes" and answer["isReportWritten"] is True
+    assert example.type("Run it") == report.read_text(encoding="utf-8") != ""
+
+    said = ended["context"]
+    begun = [each["sequence"] for each in said["orchestratorMessage"] if each["threadId"] != "main"]
+    assert max(begun[:2]) < results_of(said)[0]["sequence"]
+    assert [each["result"] for each in results_of(said, "main")[2:]] == ["The report is written."]
+    assert sum("Written to" in each["result"] for each in results_of(said)) == 1
+    (decision,) = ended["routingDecisions"]
+    assert (decision["participantName"], decision["isFallback"]) == ("Wim", False) and decision["reason"]
+
+    waiting = example.start_and_wait([*example.arguments("For other readers"), "--json"])
+    example.run("For other readers", waiting.run_id)
+    ended = json.loads(waiting.end().out)
+    assert json.loads(ended["output"])["isReportWritten"] is False
+    assert [each["reason"] for each in ended["routingDecisions"]] == ["Rule 1: input readers council."]
+    assert "council" not in report.read_text(encoding="utf-8")
+
+    shown = shell.run(*example.arguments("Afterwards", first), env=example.env).err
+    assert re.search(r"=> to Cal: .*55\.0", shown) and "writers chose plain-writer" in shown
+    assert re.search(r"^Wim +3 ", example.run("Afterwards", first), re.MULTILINE)
+    assert is_all_typed(example)
+
+
+# a run for each document
+
+
+def statuses_in(drawn: str) -> list[str]:
+    """What a drawn tree says of each run, the one at the top first."""
+    return re.findall(r"reading/[a-z-]+: (.+?)  [0-9a-f-]{36}$", drawn, re.MULTILINE)
+
+
+async def stop_while_held(example: Example, line: list[str], waiting: Waiting, below: str) -> None:
+    """Stop the run at the top while the row of one below is locked, until the command has said that it is stopped."""
+    database = await Database.open(example.shell.dsn or "", connections=1)
+    try:
+        async with database.writer() as holding:
+            await holding.connection.execute("select from process where run_id = $1 for update", UUID(below))
+            assert example.shell.run(*line, env=example.env).code == 0
+            lines_until(waiting.process, "Stopped.")
+    finally:
+        await database.close()
+
+
+def test_a_run_for_each_document_is_awaited_and_stopped_with_the_one_at_the_top(shell: Shell) -> None:
+    """B10, B13: three sub-runs, their results in one answer; what they ask is answered from beside; a stop goes down before the command ends."""
+    example = clone(shell, "map-reduce")
+    done = shell.run(*example.arguments("Run it"), env=example.env)
+    assert done.code == 0 and json.loads(done.out)["documents"] == 3
+    run_id = re.findall(r"^run ([0-9a-f-]{36})$", done.err, re.MULTILINE)[0]
+    assert statuses_in(example.run("Run it", run_id)) == ["Completed"] * 4
+    assert len(example.run("Run it", run_id).splitlines()) == 1 + 4
+
+    section = "Questions, and a stop"
+    waiting = example.start_and_wait(example.arguments(section), kind="answer", count=3)
+    assert statuses_in(example.run(section, waiting.run_id))[1:] == ["PendingHuman, asks 1"] * 3
+    asked = example.run(section)
+    assert all(run in asked for run in waiting.asking) and "of seeds.txt?" in asked
+    example.run(section, waiting.asking[0])
+    assert shell.run("runs", "watch", waiting.asking[0], env=example.env).code == 0
+    asyncio.run(stop_while_held(example, example.arguments(section, waiting.run_id), waiting, waiting.asking[1]))
+    assert waiting.end() == Done(1, "", "")
+    root, *below = statuses_in(example.run(section, waiting.run_id))
+    assert root == "Stopped" and sorted(below) == ["Completed", "Stopped", "Stopped"]
+    assert shell.run("inbox", "--json", env=example.env).out == ""
+    assert is_all_typed(example)
 
 
 def test_the_definitions_of_the_examples_have_no_faults(shell: Shell) -> None:

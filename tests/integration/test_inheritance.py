@@ -17,6 +17,7 @@ from panels import Started
 from folkmoot.domain.budgets import Budget, BudgetAbove
 from folkmoot.domain.credentials import CredentialStackVersion, StackEntry, StackSnapshot, StackSource
 from folkmoot.domain.definitions import InteractionVersion, ResolvedInteraction
+from folkmoot.domain.model_calls import ModelChoice
 from folkmoot.domain.swarms import SwarmLimits, SwarmSettings
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import BadInput, Conflict
@@ -151,6 +152,15 @@ async def test_a_run_that_is_to_be_stopped_starts_no_more(house: House) -> None:
     await run_services.request_stop(house.database, house.caller, run_id=started.run_id, tell=lambda _: None)
     with pytest.raises(Conflict, match="is to be stopped"):
         await house.start(started)
+
+
+async def test_a_model_that_a_command_puts_in_place_of_all_is_used_below_too(house: House) -> None:
+    """Else sub-runs have the models that their definitions name; what a start gives single participants is for its run alone."""
+    given = ModelChoice("openai-compatible", "other", base_url="http://127.0.0.1:9/v1")
+    found = await house.start(await house.parent(claims=False, model_for_all=given))
+    assert ([each.model for each in found.participants], found.model_for_all) == ([given], given)
+    found = await house.start(await house.parent(claims=False))
+    assert [each.model.provider for each in found.participants] == ["scripted"]
 
 
 async def test_the_priority_goes_down(house: House) -> None:

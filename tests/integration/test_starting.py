@@ -302,7 +302,8 @@ async def test_functions_are_settled_by_name_and_disabled_by_name(starter: Start
 async def test_a_function_that_this_server_lacks_is_named(starter: Starter) -> None:
     agent = replace(AGENT, function_tools=("search",))
     await apply.apply(starter.database, starter.caller, documents(agent=agent), new_id=starter.new_id)
-    assert "'search'" in (await starter.refused(on=bench()))[""]
+    message = (await starter.refused(on=bench()))[""]
+    assert "'search'" in message and "FOLKMOOT_FUNCTIONS" in message
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,7 @@ async def test_a_start_that_is_wrong_starts_nothing_and_says_all_that_is_wrong(
     started = await run(database, caller, new_id, swarm.parent(new_id, [child], rules))
     wrong, late, right = await swarm.results(database, started)
     assert wrong[1] and all(word in wrong[0] for word in ("'colour'", "'topic'", "/inputs", "3 things"))
-    assert late[1] and "ISO 8601" in late[0]
+    assert late[1] and "ISO 8601" in late[0] and "One thing is wrong" in late[0]
     assert not right[1]
     (row,) = await swarm.children(database, started)
     body = json.loads((await panels.rows_of(database, swarm.below(started, row), "resolved_definition"))[0]["body"])

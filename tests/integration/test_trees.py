@@ -223,20 +223,23 @@ class TestShown:
         assert (await row_of(server.installation.database, first))["status"] == "New"
 
     def test_it_is_drawn_with_each_run_below_what_started_it(self) -> None:
-        def node(number: int, parent: int | None, waiting: int = 0) -> Node:
+        def node(number: int, parent: int | None, waiting: int = 0, *, is_to_stop: bool = False) -> Node:
             namespace = None if parent is None else "team"
             return Node(
                 UUID(int=number), ProcessType.APP if parent is None else ProcessType.INTERACTION, UUID(int=parent) if parent else None,
                 RunStatus.RUNNING, f"n{number}", namespace, None, None, UUID(int=9), "owner", datetime.now(UTC), None, None, 0, waiting,
+                is_to_stop=is_to_stop,
             )  # fmt: skip
 
-        nodes = with_depths([node(1, None), node(2, 1), node(3, 1), node(4, 2, waiting=2), node(5, 4), node(6, 2)])
+        nodes = with_depths(
+            [node(1, None), node(2, 1), node(3, 1), node(4, 2, waiting=2), node(5, 4, is_to_stop=True), node(6, 2)]
+        )
         drawn = [line.rpartition("  ")[0] for line in drawing.lines(Tree(UUID(int=1), 7, 7, nodes))]
         assert drawn[:-1] == [
             "n1 (App): Running",
             "├─ team/n2: Running",
             "│  ├─ team/n4: Running, asks 2",
-            "│  │  └─ team/n5: Running",
+            "│  │  └─ team/n5: Running, asked to stop",
             "│  └─ team/n6: Running",
             "└─ team/n3: Running",
         ]

@@ -43,6 +43,19 @@ def test_work_that_is_sent_and_what_its_agent_does_are_told_apart(capfd: pytest.
     assert lines == ["Lead: sends work to Writer: Write a line.", "    Writer: A line."]
 
 
+def test_results_of_work_side_by_side_are_told_with_whose_they_are(capfd: pytest.CaptureFixture[str]) -> None:
+    printer = Printer()
+    for number, name in ((1, "Nora"), (2, "Cal")):
+        author, body = Author(AuthorKind.AGENT, name, UUID(int=number)), items.ToolCall(f"c-{number}", "look", "{}")
+        printer.show(StoredItem(number, NOW, Item(UUID(int=number), author, body, thread_id=f"t-{number}")))
+    for number, thread in ((2, "t-2"), (1, "t-1"), (3, items.MAIN_THREAD)):
+        result = items.ToolResult(f"c-{number}", f"seen {number}", number == 1, 6)
+        printer.show(StoredItem(number + 2, NOW, Item(UUID(int=9), items.ORCHESTRATOR, result, thread_id=thread)))
+    printed = capfd.readouterr()
+    lines = (printed.out + printed.err).splitlines()
+    assert lines[2:] == ["       => to Cal: seen 2", "       => to Nora: failed: seen 1", "   => seen 3"]
+
+
 def test_who_was_chosen_for_a_turn_and_why_is_told_once(capfd: pytest.CaptureFixture[str]) -> None:
     routing = items.Routing(
         UUID(int=1), "desk", 1, UUID(int=2), 1, "coder", "Rule 1: turn 1.", is_fallback=False, depth=1

@@ -30,6 +30,7 @@ class Printer:
         self._has_status_line = screen.is_capable(sys.stderr)
         self._status_columns = 0
         self._texts: dict[str, tuple[int, str]] = {}
+        self._at_work: dict[str, str] = {}  # who spoke last in each thread of sent work
 
     def show(self, event: Event) -> None:
         if isinstance(event, StoredItem):
@@ -90,6 +91,8 @@ class Printer:
                 why = f" ({screen.printable(routing.reason)})" if routing.reason else ""
                 words = f"{routing.router_name} chose {routing.chosen_name or 'nobody'}"
                 self.line(screen.paint(f"-- {screen.printable(words)}{why}", screen.DIM))
+        if item.thread_id != items.MAIN_THREAD and item.author.kind is AuthorKind.AGENT:
+            self._at_work[item.thread_id] = item.author.name
         text = self._words(item)
         if text is not None:
             self.line(text if item.thread_id == items.MAIN_THREAD else f"    {text}")
@@ -107,7 +110,9 @@ class Printer:
             return None if hidden else screen.paint(f"-- {screen.printable(body.message)}", screen.DIM)
         if isinstance(body, items.ToolResult):
             mark = "failed: " if body.is_error else ""
-            return screen.paint(f"   => {mark}{_short(body.result)}", screen.DIM)
+            name = self._at_work.get(item.thread_id)
+            whose = f"to {screen.printable(name)}: " if name is not None else ""
+            return screen.paint(f"   => {whose}{mark}{_short(body.result)}", screen.DIM)
         if isinstance(item.detail, items.Dispatched):
             sent = item.detail
             return f"{self._name(item)} sends work to {screen.printable(sent.agent)}: {screen.printable(sent.message)}"

@@ -9,7 +9,7 @@ from folkmoot.domain.trees import Node, Tree
 
 
 def lines(tree: Tree) -> Iterator[str]:
-    """A line for each run: name, status, id, and what it asks people; then what was left out."""
+    """A line for each run: name, status, whether it was asked to stop, how much it asks people, id; then what was left out."""
     last: dict[int, int] = {}  # of each node whether something follows beside it: the index of the last of its level
     nodes = tree.nodes
     for index, node in enumerate(nodes):
@@ -42,5 +42,6 @@ def _branch(last: dict[int, int], depth: int, index: int) -> str:
 def _words(node: Node) -> str:
     name = node.name if node.namespace is None else f"{node.namespace}/{node.name}"
     kind = "" if node.namespace is not None else f" ({node.type.value})"
+    stops = ", asked to stop" if node.is_to_stop else ""
     asks = f", asks {node.waiting}" if node.waiting else ""
-    return f"{screen.printable(name)}{kind}: {node.status.value}{asks}  {node.run_id}"
+    return f"{screen.printable(name)}{kind}: {node.status.value}{stops}{asks}  {node.run_id}"

@@ -20,12 +20,12 @@ from folkmoot.cli.keyboard import is_terminal, typed_lines
 from folkmoot.cli.typed_answers import Person
 from folkmoot.domain.inbox import PendingEntry
 from folkmoot.domain.items import StoredItem
-from folkmoot.domain.run_status import FINAL
+from folkmoot.domain.run_status import FINAL, RunStatus
 from folkmoot.domain.runs import Run
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import Conflict, FolkmootError, RunEnded
 from folkmoot.runtime.worker import Worker
-from folkmoot.services import events, runs
+from folkmoot.services import events, runs, trees
 from folkmoot.services.events import ApprovalSnapshot, Ended, Hub
 
 _GOES_ON = "The run is left as it is, and goes on where a worker runs"
@@ -33,6 +33,7 @@ _SECOND_THOUGHT_SECONDS = 0.7
 _PATIENCE_SECONDS = 1.0
 _AT_ONCE_SECONDS = 0.2
 _LOOK_SECONDS = 0.2  # what happened before the worker heard of this watcher is seen at the next look
+_BELOW_SECONDS = 10.0  # what was started is mostly stopped in a moment, and a worker to come sees to the rest
 _PARTING_SECONDS = 12.0  # longer than a worker gives its runs to part
 
 
@@ -68,6 +69,8 @@ class Watching:
                 await self._until_end_or_left(run_id, work)
                 if self._ended is not None:
                     await self._show_result(self._ended)
+                    if worker is not None and self._ended.status is not RunStatus.COMPLETED:
+                        await self._until_stopped_below(run_id)
             finally:
                 self._printer.clear()
                 if worker is not None and work is not None:
@@ -165,6 +168,18 @@ class Watching:
             await asyncio.wait({work}, timeout=_PARTING_SECONDS)
         with suppress(asyncio.CancelledError):
             await work
+
+    async def _until_stopped_below(self, run_id: UUID) -> None:
+        """What the run started is stopped with it, by a worker: this one, if there is no other."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_BELOW_SECONDS):
+                while not self._is_left.is_set():
+                    if not await trees.goes_on_below(self._installation.database, self._caller, run_id=run_id):
+                        return
+                    await asyncio.sleep(_LOOK_SECONDS)
+        self._printer.line(
+            f"What it started is asked to stop, which a worker sees to. To see it: folkmoot runs tree {run_id}"
+        )
 
     async def _show_result(self, run: Run) -> None:
         if self._as_json:

@@ -270,7 +270,7 @@ class ResolvedInteraction:
 
     `allow_platform_fallback` null: it was started before that was asked, and goes on with the operator's keys. `manager`: the
     participant that sends work to the others; null: participants take turns. `budgets_above`: of the runs that this one is a
-    sub-run of, which its calls are held to beside its own.
+    sub-run of, which its calls are held to beside its own. `model_for_all`: what a command put in place of all models, in sub-runs too.
     """
 
     interaction_id: UUID
@@ -306,3 +306,4 @@ class ResolvedInteraction:
     maximum_concurrent_dispatches: int = DEFAULT_CONCURRENT_DISPATCHES
     swarm: PinnedSwarm | None = None
     budgets_above: tuple[BudgetAbove, ...] = ()
+    model_for_all: ModelChoice | None = None

@@ -16,7 +16,8 @@ MOST_NODES = 1000
 @dataclass(frozen=True, slots=True)
 class Node:
     """A run in its tree. `name`: its interaction's or app's; `namespace` and the interaction are null for an App run. `depth`: 0 at
-    the root. `children`: the runs it started itself; `waiting`: the things that it asks people now."""
+    the root. `children`: the runs it started itself; `waiting`: the things that it asks people now; `is_to_stop`: it was asked to, and has not
+    ended yet."""
 
     run_id: UUID
     type: ProcessType
@@ -34,6 +35,7 @@ class Node:
     children: int
     waiting: int
     depth: int = 0
+    is_to_stop: bool = False
 
 
 @dataclass(frozen=True, slots=True)

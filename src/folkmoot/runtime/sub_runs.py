@@ -141,6 +141,6 @@ def _faults(error: BadInput) -> str:
     """All that is wrong, so that it can be put right at once."""
     if not error.faults:
         return str(error)
-    return "\n".join(
-        [f"The run was not started. {len(error.faults)} things are wrong:", *(f"- {f}" for f in error.faults)]
-    )
+    count = len(error.faults)
+    wrong = "One thing is wrong" if count == 1 else f"{count} things are wrong"
+    return "\n".join([f"The run was not started. {wrong}:", *(f"- {f}" for f in error.faults)])

@@ -139,6 +139,7 @@ class Closure:
             duration_warning_to_ai=request.duration_warning_to_ai or body.duration_warning_to_ai,
             ai_model_overrides=request.ai_model_overrides,
             budget=lower(body.budget, request.budget),
+            model_for_all=request.model,
         )
 
     def _check_request(self) -> None:

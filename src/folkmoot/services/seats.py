@@ -152,6 +152,9 @@ class Seats:
         assert isinstance(agent.body, AgentVersion)
         found = {name: self._bench.find_function(name) for name in agent.body.function_tools}
         for name in (name for name, tool in found.items() if tool is None):
-            message = f"Agent '{agent.definition.name}' has the function '{name}', which this server does not have. Install it, or take it from the agent."
+            message = (
+                f"Agent '{agent.definition.name}' has the function '{name}', which this server does not have. Install the package that "
+                "offers it, name its file in FOLKMOOT_FUNCTIONS, or take it from the agent."
+            )
             self.faults.append(Fault("", message))
         return tuple(tool for tool in found.values() if tool is not None)

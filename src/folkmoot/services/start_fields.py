@@ -26,8 +26,8 @@ class StartFields:
 
     `inputs`: names and values as text, in the order given. `response_json_schema` takes the place of the definition's;
     the durations likewise. `disabled_tools` null: none were named. `later`: the fields of later parts that were
-    sent, by their wire names. `model`: one to use in place of all that the definitions name; only commands set it. `budget`:
-    lowers the definition's. `credentials`: entries without names; `credential_stack`: `name` or `namespace/name`.
+    sent, by their wire names. `model`: one to use in place of all that the definitions name; only commands set it, for all
+    sub-runs too. `budget`: lowers the definition's. `credentials`: entries without names; `credential_stack`: `name` or `namespace/name`.
     `inherited_disabled_tools`, `inherited_stack`: of a run that starts this one; names that no participant has are no faults then.
     `parent_process_id`: the App run that the run is started under; null: none.
     """

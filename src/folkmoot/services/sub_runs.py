@@ -142,13 +142,14 @@ async def _resolved(
     reader: Reader, caller: Caller, *, above: ResolvedInteraction, swarm: PinnedSwarm, chosen: StartableInteraction, wanted: Wanted,
     bench: Workbench, new_id: NewId,
 ) -> ResolvedInteraction:  # fmt: skip
-    """The closure of the pinned version, with the keys and the disabled tools of the run above."""
+    """The closure of the pinned version, with the keys, the disabled tools and the model for all of the run above."""
     day: Budget | None = await budgets.refuse_where_used_up(reader, caller)
     stack = above.credential_stack
     request = StartFields(
         inputs=wanted.inputs,
         inherited_disabled_tools=above.disabled_tools,
         inherited_stack=stack if stack is not None and stack.passes_to_children else None,
+        model=above.model_for_all,
     )
     pinned = Reference(definition_id=chosen.interaction_id, version=chosen.version)
     resolved = await starting.resolve(

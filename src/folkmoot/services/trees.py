@@ -48,6 +48,12 @@ async def node(database: Database, caller: Caller, *, run_id: UUID, run_type: Pr
     return found
 
 
+async def goes_on_below(database: Database, caller: Caller, *, run_id: UUID) -> bool:
+    """Whether anything that the run started, or what that started, has not ended."""
+    async with database.reader() as reader:
+        return await trees.goes_on_below(reader, caller.tenant_id, run_id=run_id)
+
+
 async def place_under(writer: Writer, caller: Caller, *, app_run_id: UUID, run_id: UUID) -> Place:
     """Where the new run `run_id` stands under an App run, which cannot end before this transaction does.
 

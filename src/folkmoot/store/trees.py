@@ -87,6 +87,11 @@ async def waiting_below(reader: Reader, tenant_id: UUID, *, run_id: UUID, limit:
     return [(row["run_id"], row["pending_id"]) async for row in rows]
 
 
+async def goes_on_below(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> bool:
+    """Whether anything below the run has not ended."""
+    return bool(await _sql.goes_on_below(reader.connection, tenant_id=tenant_id, run_id=run_id))
+
+
 async def has_swarm(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> bool:
     """Whether the run may have sub-runs, as its start settled it."""
     return bool(await _sql.has_swarm(reader.connection, tenant_id=tenant_id, run_id=run_id))
@@ -97,5 +102,5 @@ def _node(row: Any) -> Node:
         run_id=row["run_id"], type=ProcessType(row["kind"]), parent_id=row["parent_id"], status=RunStatus(row["status"]), name=row["name"],
         namespace=row["namespace_name"], interaction_id=row["definition_id"], interaction_version=row["definition_version"],
         created_by=row["created_by"], started_by=row["created_by_name"] or "", created_at=row["created_at"], started_at=row["started_at"],
-        ended_at=row["ended_at"], children=row["children"], waiting=row["waiting"],
+        ended_at=row["ended_at"], children=row["children"], waiting=row["waiting"], is_to_stop=row["is_to_stop"],
     )  # fmt: skip

@@ -7,6 +7,7 @@ where tenant_id = :tenant_id and run_id = :run_id for share;
 -- The whole tree that a run belongs to, the oldest first, so that a parent comes before what it started.
 select p.run_id, p.kind, p.parent_id, p.status, p.definition_id, p.definition_version, coalesce(p.app_name, d.name) as name,
     n.name as namespace_name, p.created_by, coalesce(p.started_by, u.name) as created_by_name, p.created_at, p.started_at, p.ended_at, p.tree_root_id,
+    p.ended_at is null and p.stopped_by is not null as is_to_stop,
     count(*) over () as total, count(*) filter (where p.ended_at is null) over () as active,
     (select count(*) from process c where c.tenant_id = p.tenant_id and c.parent_id = p.run_id) as children,
     (select count(*) from pending w where w.tenant_id = p.tenant_id and w.run_id = p.run_id and num_nulls(w.outcome) = 1) as waiting
@@ -22,6 +23,7 @@ order by p.created_at, p.run_id limit :limit;
 -- One run as its tree shows it.
 select p.run_id, p.kind, p.parent_id, p.status, p.definition_id, p.definition_version, coalesce(p.app_name, d.name) as name,
     n.name as namespace_name, p.created_by, coalesce(p.started_by, u.name) as created_by_name, p.created_at, p.started_at, p.ended_at,
+    p.ended_at is null and p.stopped_by is not null as is_to_stop,
     (select count(*) from process c where c.tenant_id = p.tenant_id and c.parent_id = p.run_id) as children,
     (select count(*) from pending w where w.tenant_id = p.tenant_id and w.run_id = p.run_id and num_nulls(w.outcome) = 1) as waiting,
     (with recursive above as (
@@ -93,3 +95,11 @@ order by w.asked_at, w.pending_id limit :limit;
 -- Whether a run may have sub-runs at all.
 select coalesce(jsonb_typeof(body -> 'swarm'), 'null') <> 'null' from resolved_definition
 where tenant_id = :tenant_id and run_id = :run_id;
+
+-- name: goes_on_below$
+-- Whether anything that a run started, or what that started, has not ended.
+with recursive below as (
+    select c.run_id, c.ended_at from process c where c.tenant_id = :tenant_id and c.parent_id = :run_id
+    union all
+    select c.run_id, c.ended_at from process c join below b on c.parent_id = b.run_id where c.tenant_id = :tenant_id)
+select exists (select from below where ended_at is null);
