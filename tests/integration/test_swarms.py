@@ -43,7 +43,7 @@ async def spawn(database: Database, new_id: NewId, root: UUID, tenant_id: UUID, 
     async with database.writer() as writer:
         await swarms.make(writer, tenant_id, root=root, limits=limits)
         await swarms.lock(writer, tenant_id, root=root)
-        if await swarms.take_place(writer, tenant_id, root=root, depth=1, limits=limits) is not None:
+        if not await swarms.take_places(writer, tenant_id, root=root, depth=1, limits=limits, wanted=1):
             return False
         await writer.connection.execute(
             "insert into process (tenant_id, run_id, kind, namespace_id, definition_id, definition_version, created_by, created_at, updated_at, "
@@ -88,14 +88,13 @@ async def test_limits_of_the_starter_can_only_lower_those_of_the_tree(database: 
     async with database.writer() as writer:
         await swarms.make(writer, tenant_id, root=root, limits=tree)
         await swarms.make(writer, tenant_id, root=root, limits=high)  # it is there already
-        take: Callable[[SwarmLimits], Awaitable[Any]] = lambda limits: swarms.take_place(  # noqa: E731
-            writer, tenant_id, root=root, depth=1, limits=limits
+        take: Callable[[SwarmLimits, int], Awaitable[int]] = lambda limits, wanted: swarms.take_places(  # noqa: E731
+            writer, tenant_id, root=root, depth=1, limits=limits, wanted=wanted
         )
-        assert await take(low) is None
-        full = await take(low)
-        assert full is not None and (full.limits, full.started) == (tree, 1)
-        assert [await take(high) for _ in range(4)] == [None] * 4
-        assert await take(high) is not None
+        assert [await take(low, 2), await take(low, 1)] == [1, 0]
+        full = await swarms.counts(writer, tenant_id, root=root)
+        assert (full.limits, full.started) == (tree, 1)
+        assert [await take(high, 3), await take(high, 3), await take(high, 1)] == [3, 1, 0]
 
 
 # waking
