@@ -249,17 +249,16 @@ async def _insert(
     await starts.settle_those_there(writer, tenant_id)
     asked = list(starts.left)
     places = await swarms.take_places(writer, tenant_id, root=root, depth=depth, limits=limits, wanted=len(asked))
-    if places < len(asked):
-        full = Conflict(_no_place(await swarms.counts(writer, tenant_id, root=root), limits, depth))
-        for wanted in asked[places:]:
-            starts.settle(wanted, full)
     new = [(wanted, resolved[wanted.run_id]) for wanted in asked[:places]]
-    if not new:
-        return
-    await _write(writer, caller, parent, new, parent_id=parent_id)
-    starts.has_started = True
+    if new:
+        await _write(writer, caller, parent, new, parent_id=parent_id)
+        starts.has_started = True
     for wanted, found in new:
         starts.settle(wanted, found.duration_auto_termination)
+    if starts.left:
+        full = Conflict(_no_place(await swarms.counts(writer, tenant_id, root=root), limits, depth))
+        for wanted in starts.left:
+            starts.settle(wanted, full)
 
 
 async def _write(
