@@ -119,7 +119,7 @@ class Family:
 
     def end(self, number: int = 0) -> Append:
         child = self.children[number]
-        return Append(child.claim, child.signal_number, end=COMPLETED, is_alone=True)
+        return Append(child.claim, child.signal_number, end=COMPLETED, ends_under=self.started.run_id)
 
     async def row(self) -> dict[str, Any]:
         return await panels.row_of(self.database, self.started)
@@ -296,6 +296,22 @@ async def test_ends_of_many_sub_runs_and_appends_of_their_parents_do_not_deadloc
         await asyncio.wait_for(asyncio.gather(*ends, *map(at_work, families)), 30)
         for found in families:
             assert (await found.row())["signal_number"] == 12
+
+
+async def test_ends_under_one_parent_are_gathered_and_those_under_two_are_not(
+    database: Database, new_id: NewId
+) -> None:
+    """A transaction that ends sub-runs of one parent alone locks that one last, and so waits for nobody that waits for it."""
+    families = [await family(database, new_id, children=6) for _ in range(2)]
+    async with appending(database) as appender:
+        await asyncio.gather(*(appender.append(found.end(number)) for number in range(6) for found in families))
+    rows = await panels.fetch(
+        database, "select xmin::text as ended_in, array_agg(distinct parent_id) as parents, count(*) as ends from process"
+        " where parent_id is not null group by xmin::text"
+    )  # fmt: skip
+    assert sum(row["ends"] for row in rows) == 12 and len(rows) <= 4
+    assert all(len(row["parents"]) == 1 for row in rows)
+    assert [(await found.row())["signal_number"] for found in families] == [6, 6]
 
 
 async def test_a_sub_run_stopped_within_its_tenants_walls_wakes_its_parent(

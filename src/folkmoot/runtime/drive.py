@@ -140,7 +140,7 @@ class Drive:
             append = Append(
                 self.claim, self.signal_number, closed.items, end=_end(closed.end), model_calls_voided=self._unsent,
                 model_calls_ended=[self._transcript.lost_call(begun, is_firm=False) for begun in self._asking.values()],
-                is_alone=self._claimed.parent_id is not None,
+                ends_under=self._claimed.parent_id,
             )  # fmt: skip
             append.calls_asked, append.calls_ended = self._transcript.call_changes(closed.items, 0)
             appended = await self._workshop.appender.append(append)
@@ -220,7 +220,7 @@ class Drive:
             self.claim, self.signal_number, new, len(firm.items), _end(plan.end) if plan.end else None,
             self._pause(plan.wait, plan.protocol) if plan.wait else None,
             driver_errors=0 if new and self.driver_errors else None, model_calls_begun=plan.begun, model_calls_ended=ended,
-            model_calls_voided=voided, is_alone=plan.end is not None and self._claimed.parent_id is not None,
+            model_calls_voided=voided, ends_under=self._claimed.parent_id if plan.end is not None else None,
         )  # fmt: skip
         if new:
             append.calls_asked, append.calls_ended = self._transcript.call_changes(new, len(firm.items))
