@@ -24,15 +24,17 @@ from bench.raw_limits import raw_limits
 from bench.small_window import small_window
 from bench.speed import many_conversations, many_over_http, one_conversation
 from bench.takeover import takeover
+from bench.trees import trees
 from bench.waiting import waiting_runs
 
 _HERE = Path(__file__).parent
 _REPEATS = 5
 PARTS: dict[str, Part] = {
     "limits": raw_limits, "a": one_conversation, "b": long_conversation, "c": many_conversations, "ch": many_over_http,
-    "d": waiting_runs, "e": latency, "f": takeover, "g": footprint, "h": lists, "i": people, "m": model_calls, "w": small_window,
+    "d": waiting_runs, "e": latency, "f": takeover, "g": footprint, "h": lists, "i": people, "m": model_calls, "t": trees,
+    "w": small_window,
 }  # fmt: skip
-_ALSO = {"lists": "h", "people": "i", "models": "m"}
+_ALSO = {"lists": "h", "people": "i", "models": "m", "trees": "t"}
 
 
 def _arguments() -> argparse.Namespace:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import secrets
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -21,7 +20,7 @@ import httpx2
 from bench import gated_functions
 from bench.course import Course
 from bench.ground import Ground
-from bench.roundtable import Driver, driver, new_id, reply_text
+from bench.roundtable import Driver, default_tenant, driver, new_id, reply_text
 from bench.workers import server, worker
 from folkmoot.domain.calls import Tool
 from folkmoot.domain.definitions import (
@@ -34,7 +33,6 @@ from folkmoot.domain.definitions import (
 from folkmoot.domain.model_calls import ModelChoice, Sampling
 from folkmoot.domain.operations import Http, McpDescriptor, OperationTarget
 from folkmoot.domain.tenancy import Caller
-from folkmoot.store import tenancy
 from folkmoot.tools.functions import FunctionTools
 
 _FUNCTIONS = Path(gated_functions.__file__)
@@ -149,19 +147,11 @@ class Desk:
 @asynccontextmanager
 async def open_desk(course: Course) -> AsyncIterator[Desk]:
     async with course.ground.database() as dsn, driver(dsn) as drive:
+        caller, key = await default_tenant(drive)
+        definition_id = new_id()
         async with drive.database.writer() as writer:
-            key = await tenancy.ensure_default(writer, new_id=new_id, random_bytes=secrets.token_bytes)
-            caller = await tenancy.owner(writer)
-            assert key is not None and caller is not None
-            namespace = await tenancy.get_or_create_namespace(writer, caller.tenant_id, name="default", new_id=new_id)
-            drive.tenant_id, drive.user_id, drive.namespace_id = (
-                caller.tenant_id,
-                caller.user_id,
-                namespace.namespace_id,
-            )
-            definition_id = new_id()
             await writer.connection.execute(
-                _DEFINITION, caller.tenant_id, definition_id, namespace.namespace_id, caller.user_id
+                _DEFINITION, caller.tenant_id, definition_id, drive.namespace_id, caller.user_id
             )
         log = course.ground.folder / f"calls-{time.time_ns()}.log"
         yield Desk(course.ground, dsn, drive, caller, key, definition_id, log)

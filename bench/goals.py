@@ -13,6 +13,7 @@ from bench.model_calls import PROVIDERS
 from bench.people import BEGINS, INBOX, PAUSED
 from bench.speed import LONG
 from bench.takeover import BOUND_SECONDS
+from bench.trees import TREE, WAITING
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,12 @@ def _misdone(figures: Figures) -> float | None:
     return sum(line["calls_lost"] + line["calls_twice"] for line in lines) if lines else None
 
 
+def _worst_wait(figures: Figures) -> float | None:
+    """Of any repetition."""
+    spread = figures.spread("t", TREE, "longest_lock_wait_ms")
+    return spread.greatest if spread else None
+
+
 GOALS = (
     Goal("one conversation, turns/s (300 turns)", _median("a", LONG, "turns_per_s"), 1000, 1500, is_least=True),
     Goal("one conversation, over the best durable peer (30 turns)", _over_best("a"), 2, is_least=True),
@@ -117,6 +124,10 @@ GOALS = (
         2000,
     ),
     Goal("approved calls lost or made twice", _misdone, 0),
+    Goal("1,000 sub-runs under one root, over the time of as many separate runs", _median("t", TREE, "ratio"), 1.3),
+    Goal("the longest wait for a lock in such a tree, ms", _worst_wait, 100),
+    Goal("KB of a worker's memory for each waiting root", _median("t", WAITING, "kb_per_root"), 0.1),
+    Goal("waiting roots that hold a worker", _median("t", WAITING, "held"), 0),
     *(Goal(f"a model call of 45 messages to {name}, CPU ms", _median("m", name, "ours_ms"), 3) for name in PROVIDERS),
     *(
         Goal(

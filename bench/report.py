@@ -16,6 +16,7 @@ from bench.goals import GOALS, best_durable
 from bench.length import MARKS, OBSERVED
 from bench.people import BEGINS, INBOX, PAUSED
 from bench.speed import LONG, LONG_TURNS, SHORT_TURNS
+from bench.trees import SEPARATE, TREE, WAITING
 
 BEGIN = "<!-- figures: written by `python -m bench`; do not edit -->"
 END = "<!-- end of figures -->"
@@ -34,6 +35,7 @@ TITLES = {
     "h": "h. Lists of runs (B63)",
     "i": "i. 5,000 runs that wait for people, and 1,000 approvals at once",
     "m": "m. CPU of a model call of 45 messages and 2 functions",
+    "t": "t. A tree of 1,000 sub-runs under one root",
     "w": "w. 3,000 turns in a window of 8,000 tokens",
 }
 
@@ -218,6 +220,17 @@ def _small_window(figures: Figures, part: str) -> str:
     return _by_subject(figures, part, head, columns)
 
 
+def _trees(figures: Figures, part: str) -> str:
+    head = ["1,000 runs, 50 at once", "s", "runs/s", "of separate runs' time", "worker CPU ms each", "machine CPU ms each", "longest lock wait, ms"]  # fmt: skip
+    columns = ("seconds", "runs_per_s", "ratio", "cpu_ms_per_run", "machine_cpu_ms_per_run", "longest_lock_wait_ms")
+    weighed = ["", "RSS MB, 1 root", "roots", "RSS MB, all of them", "KB a root", "roots that it holds"]
+    tables = (
+        (head, columns, (SEPARATE, TREE)),
+        (weighed, ("rss_mb_1", "roots", "rss_mb_all", "kb_per_root", "held"), (WAITING,)),
+    )
+    return "\n\n".join(_by_subject(figures, part, head, names, only=subjects) for head, names, subjects in tables)
+
+
 def _limits(figures: Figures, part: str) -> str:
     return _by_subject(
         figures, part, ["", "per second", "CPU ms each", "machine CPU ms each"], ("per_s", "cpu_ms", "machine_cpu_ms")
@@ -250,5 +263,5 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 _TABLES: dict[str, Callable[[Figures, str], str]] = {
     "limits": _limits, "a": _speed, "b": _length, "c": _speed, "ch": _speed, "d": _waiting, "e": _latency, "f": _takeover,
-    "g": _footprint, "h": _lists, "i": _people, "m": _model_calls, "w": _small_window,
+    "g": _footprint, "h": _lists, "i": _people, "m": _model_calls, "t": _trees, "w": _small_window,
 }  # fmt: skip

@@ -25,8 +25,9 @@ from folkmoot.domain.definitions import (
     SystemPromptMode,
 )
 from folkmoot.domain.model_calls import ModelChoice, Sampling
+from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.ids import id_source
-from folkmoot.store import runs
+from folkmoot.store import runs, tenancy
 from folkmoot.store.database import Database, Notifier
 
 REPLY_BYTES = 1024
@@ -143,3 +144,14 @@ async def driver(dsn: str) -> AsyncIterator[Driver]:
     finally:
         await notifier.close()
         await database.close()
+
+
+async def default_tenant(drive: Driver) -> tuple[Caller, str]:
+    """The tenant `default` with its namespace `default`, which the driver then works for: its owner, and the owner's key."""
+    async with drive.database.writer() as writer:
+        key = await tenancy.ensure_default(writer, new_id=new_id, random_bytes=secrets.token_bytes)
+        caller = await tenancy.owner(writer)
+        assert key is not None and caller is not None
+        namespace = await tenancy.get_or_create_namespace(writer, caller.tenant_id, name="default", new_id=new_id)
+    drive.tenant_id, drive.user_id, drive.namespace_id = caller.tenant_id, caller.user_id, namespace.namespace_id
+    return caller, key

@@ -41,7 +41,7 @@ TALK = {"rules": [{"reply": {"text": "Done."}}]}
 MATRIX = (
     ("before_call", 1),
     ("before_sub_run", 1),
-    ("after_sub_run", 2),
+    ("after_sub_run", 1),
     ("after_call", 1),
     ("after_pause", 1),
     ("after_claim", 4),

@@ -20,12 +20,12 @@ from folkmoot.domain.definitions import InteractionVersion, ResolvedInteraction
 from folkmoot.domain.model_calls import ModelChoice
 from folkmoot.domain.swarms import SwarmLimits, SwarmSettings
 from folkmoot.domain.tenancy import Caller
-from folkmoot.kernel.errors import BadInput, Conflict
+from folkmoot.kernel.errors import BadInput, Conflict, FolkmootError
 from folkmoot.kernel.ids import NewId
-from folkmoot.services import apply, sub_runs
+from folkmoot.services import apply, sub_run_starts
 from folkmoot.services import runs as run_services
 from folkmoot.services.apply import Document
-from folkmoot.services.sub_runs import Wanted
+from folkmoot.services.sub_run_starts import Wanted
 from folkmoot.store import runs
 from folkmoot.store.database import Database
 
@@ -52,10 +52,12 @@ class House:
     async def start(self, started: Started, **wanted: Any) -> ResolvedInteraction:
         """Start its child; the closure it got."""
         run_id = wanted.pop("run_id", None) or self.new_id()
-        await sub_runs.start(
-            self.database, started.tenant_id, parent_id=started.run_id, wanted=Wanted(run_id, "Ann", "child", **wanted),
+        (outcome,) = await sub_run_starts.start(
+            self.database, started.tenant_id, parent_id=started.run_id, wanted=[Wanted(run_id, "Ann", "child", **wanted)],
             bench=swarm.bench(), new_id=self.new_id, tell=lambda _: None,
         )  # fmt: skip
+        if isinstance(outcome, FolkmootError):
+            raise outcome
         async with self.database.reader() as reader:
             return await runs.resolved(reader, started.tenant_id, run_id=run_id)
 

@@ -204,6 +204,33 @@ async def test_a_start_beyond_a_limit_is_an_error_result_and_no_queue(
     assert [len(await swarm.children(database, each)) for each in started] == [1, 1, 0]
 
 
+async def test_starts_that_stand_together_are_one_transaction_in_their_order_each_refused_alone(
+    database: Database, caller: Caller, new_id: NewId
+) -> None:
+    child = await swarm.publish(database, caller, new_id)
+    wrong = start_call(inputs={"colour": "red"})
+    rules = script(
+        [start_call(), wrong, *[start_call(durationAutoTermination=f"PT{n}M") for n in (3, 2)], start_call()]
+    )
+    limits = SwarmLimits(max_total=3)
+    started = await run(database, caller, new_id, swarm.parent(new_id, [child], rules, limits=limits))
+    below = await swarm.children(database, started)
+    assert [each["duration_auto_termination"] for each in below] == [None, timedelta(minutes=3), timedelta(minutes=2)]
+    found = await swarm.results(database, started)
+    assert [is_error for _, is_error in found] == [False, True, False, False, True]
+    assert "colour" in found[1][0] and "maxTotal), and 3 were" in found[4][0]
+    assert [json.loads(found[n][0])["id"] for n in (0, 2, 3)] == [str(each["run_id"]) for each in below]
+    noted = await panels.fetch(
+        database, "select subject_id, xmin::text as written_in from audit where action = 'run.started' order by at"
+    )
+    assert [each["subject_id"] for each in noted] == [each["run_id"] for each in below]
+    assert len({each["written_in"] for each in noted}) == 1
+    results = await panels.fetch(
+        database, "select distinct created_at from item where run_id = $1 and kind = 'toolResult'", started.run_id
+    )
+    assert len(results) == 1  # the results are in one commit, too
+
+
 async def test_a_place_is_free_again_once_a_run_has_ended(database: Database, caller: Caller, new_id: NewId) -> None:
     child = await swarm.publish(database, caller, new_id)
     rules = script([start_call()], [AWAIT], [start_call()], [AWAIT])

@@ -43,7 +43,7 @@ async def spawn(database: Database, new_id: NewId, root: UUID, tenant_id: UUID, 
     async with database.writer() as writer:
         await swarms.make(writer, tenant_id, root=root, limits=limits)
         await swarms.lock(writer, tenant_id, root=root)
-        if await swarms.take_place(writer, tenant_id, root=root, depth=1, limits=limits) is not None:
+        if not await swarms.take_places(writer, tenant_id, root=root, depth=1, limits=limits, wanted=1):
             return False
         await writer.connection.execute(
             "insert into process (tenant_id, run_id, kind, namespace_id, definition_id, definition_version, created_by, created_at, updated_at, "
@@ -88,14 +88,13 @@ async def test_limits_of_the_starter_can_only_lower_those_of_the_tree(database: 
     async with database.writer() as writer:
         await swarms.make(writer, tenant_id, root=root, limits=tree)
         await swarms.make(writer, tenant_id, root=root, limits=high)  # it is there already
-        take: Callable[[SwarmLimits], Awaitable[Any]] = lambda limits: swarms.take_place(  # noqa: E731
-            writer, tenant_id, root=root, depth=1, limits=limits
+        take: Callable[[SwarmLimits, int], Awaitable[int]] = lambda limits, wanted: swarms.take_places(  # noqa: E731
+            writer, tenant_id, root=root, depth=1, limits=limits, wanted=wanted
         )
-        assert await take(low) is None
-        full = await take(low)
-        assert full is not None and (full.limits, full.started) == (tree, 1)
-        assert [await take(high) for _ in range(4)] == [None] * 4
-        assert await take(high) is not None
+        assert [await take(low, 2), await take(low, 1)] == [1, 0]
+        full = await swarms.counts(writer, tenant_id, root=root)
+        assert (full.limits, full.started) == (tree, 1)
+        assert [await take(high, 3), await take(high, 3), await take(high, 1)] == [3, 1, 0]
 
 
 # waking
@@ -120,7 +119,7 @@ class Family:
 
     def end(self, number: int = 0) -> Append:
         child = self.children[number]
-        return Append(child.claim, child.signal_number, end=COMPLETED, is_alone=True)
+        return Append(child.claim, child.signal_number, end=COMPLETED, ends_under=self.started.run_id)
 
     async def row(self) -> dict[str, Any]:
         return await panels.row_of(self.database, self.started)
@@ -297,6 +296,22 @@ async def test_ends_of_many_sub_runs_and_appends_of_their_parents_do_not_deadloc
         await asyncio.wait_for(asyncio.gather(*ends, *map(at_work, families)), 30)
         for found in families:
             assert (await found.row())["signal_number"] == 12
+
+
+async def test_ends_under_one_parent_are_gathered_and_those_under_two_are_not(
+    database: Database, new_id: NewId
+) -> None:
+    """A transaction that ends sub-runs of one parent alone locks that one last, and so waits for nobody that waits for it."""
+    families = [await family(database, new_id, children=6) for _ in range(2)]
+    async with appending(database) as appender:
+        await asyncio.gather(*(appender.append(found.end(number)) for number in range(6) for found in families))
+    rows = await panels.fetch(
+        database, "select xmin::text as ended_in, array_agg(distinct parent_id) as parents, count(*) as ends from process"
+        " where parent_id is not null group by xmin::text"
+    )  # fmt: skip
+    assert sum(row["ends"] for row in rows) == 12 and len(rows) <= 4
+    assert all(len(row["parents"]) == 1 for row in rows)
+    assert [(await found.row())["signal_number"] for found in families] == [6, 6]
 
 
 async def test_a_sub_run_stopped_within_its_tenants_walls_wakes_its_parent(

@@ -139,6 +139,24 @@ def test_an_await_behind_a_start_waits_for_what_that_started() -> None:
     assert awaits is not None and awaits.run_ids == (UUID(step.call.call_id),)
 
 
+def test_starts_that_stand_together_go_side_by_side_and_all_else_keeps_its_order() -> None:
+    """B07: the first that keeps the order decides; a start behind another call stands behind it, and what is behind waits for all."""
+    start, stop = call("start_interaction", name="survey"), call("stop_interaction", id=str(ONE))
+    made = conversation(start, start, stop, start, sub_runs={ONE: RUNNING})
+    names = ["start_interaction", "start_interaction"]
+    assert [step.call.name for step in made.steps if isinstance(step, RunCall)] == names
+    first, second = made.steps
+    made.take(second, CallResult("{}", is_error=False))
+    (left,) = made.steps
+    assert left == first
+    made.take(first, CallResult("{}", is_error=False))
+    (step,) = made.steps
+    assert isinstance(step, RunCall) and step.call.name == "stop_interaction"
+    behind = conversation(stop, start, start, sub_runs={ONE: RUNNING})
+    (step,) = behind.steps
+    assert isinstance(step, RunCall) and step.call.name == "stop_interaction"
+
+
 def test_an_interaction_that_is_not_listed_cannot_be_started() -> None:
     made = conversation(call("start_interaction", name="other"), sub_runs={})
     assert "start_interaction" in the_error(made)

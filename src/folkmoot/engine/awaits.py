@@ -18,6 +18,10 @@ from folkmoot.engine.step import Wait
 from folkmoot.engine.swarm_tools import ALL, ANY
 
 
+def is_start(tool: Tool) -> bool:
+    return not tool.is_gated and isinstance(tool.target, SwarmTarget) and tool.target.action is SwarmAction.START
+
+
 def is_await(tool: Tool) -> bool:
     return isinstance(tool.target, SwarmTarget) and tool.target.action is SwarmAction.AWAIT
 

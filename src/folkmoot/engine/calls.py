@@ -29,19 +29,21 @@ UNKNOWN = (
 
 def open_steps(seating: Seating, turn: Turn, facts: Facts, new_id: NewId) -> tuple[Step, ...]:
     """What goes on with a reply's calls: read-only ones at once and side by side; of those that keep the reply's order, the
-    first, once a person has approved it if it is gated. The run waits only when nothing else can go on (B07)."""
+    first, once a person has approved it if it is gated, and starts of sub-runs with the starts right behind them. The run waits only
+    when nothing else can go on (B07)."""
     tools = seating.tools[turn.seat]
     steps: list[Step] = []
     gate: Wait | None = None
-    is_first = True
+    first: Tool | None = None  # of those that keep the reply's order
+    stands_behind = False
     for open_call in turn.open_calls:
         if open_call.dispatch is not None:  # that one is `managed`'s
             continue
         tool = tools[open_call.call.name]
         if tool.is_read_only and not tool.is_gated:
             steps.append(_run(open_call, tool, turn))
-        elif is_first:
-            is_first = False
+        elif first is None or (not stands_behind and awaits.is_start(first) and awaits.is_start(tool)):
+            first = first or tool
             step = _in_order(seating, turn, open_call, tool=tool, facts=facts, new_id=new_id)
             if isinstance(step, Record):
                 return (step,)
@@ -49,6 +51,8 @@ def open_steps(seating: Seating, turn: Turn, facts: Facts, new_id: NewId) -> tup
                 gate = step
             else:
                 steps.append(step)
+        else:
+            stands_behind = True
     return tuple(steps) if steps or gate is None else (gate,)
 
 

@@ -31,6 +31,7 @@ from folkmoot.engine.step import AskModel, End, RunCall, Wait
 from folkmoot.kernel import fault_points
 from folkmoot.kernel.errors import LeaseLost, Unreachable
 from folkmoot.runtime import ended_calls, perform
+from folkmoot.runtime.arrivals import Arrivals
 from folkmoot.runtime.ended_calls import priced
 from folkmoot.runtime.plans import Firm, Plan, planned
 from folkmoot.runtime.transcript import Transcript
@@ -77,7 +78,7 @@ class Drive:
         self._cut: list[asyncio.Task[None]] = []
         self._unsent: list[UUID] = []  # model calls whose rows are written, or may be, and which were not sent yet
         self._held: dict[str, float] = {}  # steps that no key was free for, and when it is worth to look again
-        self._inbox: asyncio.Queue[perform.Performed | Exception | None] = asyncio.Queue()
+        self._arrivals = Arrivals()
         self._is_draining = False
         self._is_over = False
         self._ended_as: RunStatus | None = None
@@ -91,7 +92,7 @@ class Drive:
         return 0 if self._has_written else self._driver_errors
 
     def nudge(self) -> None:
-        self._inbox.put_nowait(None)
+        self._arrivals.put(None)
 
     def drain(self) -> None:
         self._is_draining = True
@@ -111,10 +112,10 @@ class Drive:
             await self._commit(Firm(model_calls_ended=self._transcript.lose_calls()))
             while not self._is_over:
                 timer = self._set_timer(timer)
-                event = await self._inbox.get()
-                if isinstance(event, Exception):
-                    raise event
-                await (self._look() if event is None else self._take(event))
+                arrived = await self._arrivals.next()
+                if isinstance(arrived, Exception):
+                    raise arrived
+                await (self._look() if arrived is None else self._take(arrived))
             await self._stop_below()
             fault_points.reach("before_release")
         finally:
@@ -139,7 +140,7 @@ class Drive:
             append = Append(
                 self.claim, self.signal_number, closed.items, end=_end(closed.end), model_calls_voided=self._unsent,
                 model_calls_ended=[self._transcript.lost_call(begun, is_firm=False) for begun in self._asking.values()],
-                is_alone=self._claimed.parent_id is not None,
+                ends_under=self._claimed.parent_id,
             )  # fmt: skip
             append.calls_asked, append.calls_ended = self._transcript.call_changes(closed.items, 0)
             appended = await self._workshop.appender.append(append)
@@ -219,7 +220,7 @@ class Drive:
             self.claim, self.signal_number, new, len(firm.items), _end(plan.end) if plan.end else None,
             self._pause(plan.wait, plan.protocol) if plan.wait else None,
             driver_errors=0 if new and self.driver_errors else None, model_calls_begun=plan.begun, model_calls_ended=ended,
-            model_calls_voided=voided, is_alone=plan.end is not None and self._claimed.parent_id is not None,
+            model_calls_voided=voided, ends_under=self._claimed.parent_id if plan.end is not None else None,
         )  # fmt: skip
         if new:
             append.calls_asked, append.calls_ended = self._transcript.call_changes(new, len(firm.items))
@@ -348,25 +349,39 @@ class Drive:
 
     async def _performed(self, work: Coroutine[Any, Any, perform.Performed]) -> None:
         try:
-            self._inbox.put_nowait(await work)
+            self._arrivals.put(await work)
         except (LeaseLost, Unreachable) as lost:  # no fault of the step's
-            self._inbox.put_nowait(lost)
+            self._arrivals.put(lost)
         except Exception as error:
             fault = StepFault(f"{type(error).__name__}: {error}")
             fault.__cause__ = error
-            self._inbox.put_nowait(fault)
+            self._arrivals.put(fault)
 
-    async def _take(self, done: perform.Performed) -> None:
-        """Record a step's outcome, unless it was cut."""
-        if not self._is_awaited(done):
-            return
-        self._under_way.pop(done.step.key, None)
+    async def _take(self, arrived: Sequence[perform.Performed]) -> None:
+        """Record outcomes in one commit, but for those of steps that were cut."""
+        awaited = [done for done in arrived if self._is_awaited(done)]
+        for done in awaited:
+            self._under_way.pop(done.step.key, None)
+        called = [done for done in awaited if isinstance(done, perform.Called)]
+        if called:
+            await self._take_results(called)
+        for done in awaited:
+            if isinstance(done, perform.Asked):
+                await self._take_reply(done)
+
+    async def _take_results(self, called: Sequence[perform.Called]) -> None:
         seating, protocol, new_id = self._transcript.seating, self._transcript.protocol, self._workshop.new_id
-        if isinstance(done, perform.Called):
-            made = record.items_of_result(seating, protocol, done.step, result=done.result, new_id=new_id)
-            if isinstance(done.step.tool.target, SwarmTarget):  # it may have started or stopped one
-                await self._read_sub_runs()
-            return await self._commit(Firm(made))
+        made: list[Item] = []
+        for done in called:
+            made += record.items_of_result(seating, protocol, done.step, result=done.result, new_id=new_id)
+        if any(
+            isinstance(done.step.tool.target, SwarmTarget) for done in called
+        ):  # some may have been started or stopped
+            await self._read_sub_runs()
+        await self._commit(Firm(made))
+
+    async def _take_reply(self, done: perform.Asked) -> None:
+        seating, protocol, new_id = self._transcript.seating, self._transcript.protocol, self._workshop.new_id
         step, call_id, outcome = done.step, done.model_call_id, done.outcome
         self._asking.pop(step.key, None)
         self._held.pop(step.key, None)

@@ -1,14 +1,15 @@
 """Makes the calls of sub-runs' tools: starts, reads what came of awaited runs, lists, asks to stop; and words what the model reads.
 
-Expected refusals are results: they say what is wrong and what to do. Deliberately absent: waiting, which is no call under way but a
+Starts of one run that are called side by side are made together, in one transaction, in the order in which they were called. Expected refusals are results: they say what is wrong and what to do. Deliberately absent: waiting, which is no call under way but a
 pause of the run (`engine.awaits`).
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, assert_never
 from uuid import UUID
@@ -17,9 +18,9 @@ from folkmoot.domain.calls import CallResult, SwarmAction
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.kernel.errors import BadInput, Fault, FolkmootError, Unreachable
 from folkmoot.kernel.ids import NewId
-from folkmoot.services import sub_runs
+from folkmoot.services import sub_run_starts, sub_runs
 from folkmoot.services.closure import Workbench
-from folkmoot.services.sub_runs import Wanted
+from folkmoot.services.sub_run_starts import Outcome, Wanted
 from folkmoot.store.codecs import SPAN
 from folkmoot.store.database import Database
 from folkmoot.store.swarms import SubRunResult
@@ -38,14 +39,23 @@ class Caller:
     participant: str
 
 
+@dataclass(slots=True)
+class _Asked:
+    """A start that waits for those called with it."""
+
+    wanted: Wanted
+    done: asyncio.Future[Outcome] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+
 @dataclass(frozen=True, slots=True)
 class SubRuns:
-    """`bench`: what this machine adds to a start. `tell`: notifies all processes."""
+    """`bench`: what this machine adds to a start. `tell`: notifies all processes. `asked`: starts that are gathered now, by run."""
 
     database: Database
     bench: Workbench
     new_id: NewId
     tell: Tell
+    asked: dict[tuple[UUID, UUID], list[_Asked]] = field(default_factory=dict)
 
     async def call(self, action: SwarmAction, arguments: dict[str, Json], caller: Caller) -> CallResult:
         """The call's result. Raises Unreachable: whether a start was committed is then told by the call made again."""
@@ -92,13 +102,44 @@ class SubRuns:
             tuple((key, _text(value)) for key, value in arguments.get("inputs", {}).items() if value is not None),
             _duration(arguments.get("durationAutoTermination")),
         )
-        limit = await sub_runs.start(
-            self.database, caller.tenant_id, parent_id=caller.run_id, wanted=wanted, bench=self.bench, new_id=self.new_id, tell=self.tell
-        )  # fmt: skip
+        limit = await self._gathered(wanted, caller)
+        if isinstance(limit, FolkmootError):
+            raise limit
         started = {"id": str(caller.call_id), "name": name, "status": RunStatus.NEW}
         if limit is not None:
             started["durationAutoTermination"] = json.loads(SPAN.write(limit))
         return started
+
+    async def _gathered(self, wanted: Wanted, caller: Caller) -> Outcome:
+        """The first to come starts all that are called in the same pass of the loop, as those of a reply are."""
+        asked = _Asked(wanted)
+        place = (caller.tenant_id, caller.run_id)
+        if place in self.asked:
+            self.asked[place].append(asked)
+            return await asked.done
+        batch = self.asked[place] = [asked]
+        try:
+            try:
+                await asyncio.sleep(0)
+            finally:
+                del self.asked[place]
+            outcomes = await sub_run_starts.start(
+                self.database, caller.tenant_id, parent_id=caller.run_id, wanted=[each.wanted for each in batch], bench=self.bench,
+                new_id=self.new_id, tell=self.tell,
+            )  # fmt: skip
+        except asyncio.CancelledError:  # whoever cancels this one lets the run go
+            for each in batch:
+                each.done.cancel()
+            raise
+        except Exception as error:
+            for each in batch[1:]:
+                if not each.done.done():
+                    each.done.set_exception(error)
+            raise
+        for each, outcome in zip(batch, outcomes, strict=True):
+            if not each.done.done():
+                each.done.set_result(outcome)
+        return await asked.done
 
 
 def _result(found: SubRunResult) -> dict[str, Json]:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 import asyncpg
 
@@ -64,7 +65,8 @@ class _Waiting:
 
 class Appender:
     """Gathers what is waiting and commits it, on two connections; a run that is locked waits on a third one. The end of a sub-run
-    locks its parent too, and is committed alone: of two batches each could otherwise hold the run that the other one wants.
+    locks its parent too, and is gathered only with ends under the same parent, which lock that one last: of two mixed batches each
+    could hold the run that the other one wants.
 
     `append` raises LeaseLost where the claim is no more, and Unreachable where the connection was lost: whether the
     statement was committed is then unknown, the caller drops the run, and what is in the database decides. Any other
@@ -109,10 +111,11 @@ class Appender:
                 batch = [await self._waiting.get()]
                 while len(batch) < _GATHERED and not self._waiting.empty():
                     batch.append(self._waiting.get_nowait())
-                gathered = [waiting for waiting in batch if not waiting.append.is_alone]
-                alone = [[waiting] for waiting in batch if waiting.append.is_alone]
-                for together in ([gathered] if gathered else []) + alone:
-                    for locked in await lane.commit(together):
+                together: dict[UUID | None, list[_Waiting]] = {}
+                for waiting in batch:
+                    together.setdefault(waiting.append.ends_under, []).append(waiting)
+                for gathered in together.values():
+                    for locked in await lane.commit(gathered):
                         self._locked.put_nowait(locked)
         finally:
             lane.close()

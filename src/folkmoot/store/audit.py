@@ -5,7 +5,7 @@ Deliberately absent: changing or deleting an entry, and values of secrets, which
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -32,28 +32,33 @@ async def note(
 
     `detail`: a small JSON object, such as names; never a secret's value.
     """
-    await _sql.insert_entry(
-        writer.connection,
-        tenant_id=caller.tenant_id,
-        user_id=caller.user_id,
-        user_name=safe(caller.user_name),
-        key_id=caller.key_id,
-        channel=channel_of(caller),
-        action=action,
-        subject_kind=subject_kind,
-        subject_id=subject_id,
-        detail=json_text(dict(detail or {})),
-    )
+    await note_all(writer, caller, action=action, subject_kind=subject_kind, subjects=[(subject_id, detail or {})])
+
+
+async def note_all(
+    writer: Writer, caller: Caller, *, action: str, subject_kind: str, subjects: Sequence[tuple[UUID | None, Mapping[str, Any]]]
+) -> None:  # fmt: skip
+    """The same of several subjects, each with its detail."""
+    rows = [
+        {
+            "tenant_id": caller.tenant_id, "user_id": caller.user_id, "user_name": safe(caller.user_name), "key_id": caller.key_id,
+            "channel": channel_of(caller), "action": action, "subject_kind": subject_kind, "subject_id": subject_id,
+            "detail": json_text(dict(detail)),
+        }
+        for subject_id, detail in subjects
+    ]  # fmt: skip
+    await _sql.insert_entry(writer.connection, rows)
 
 
 async def note_of_clock(
     writer: Writer, tenant_id: UUID, *, action: str, subject_kind: str, subject_id: UUID, detail: Mapping[str, Any]
 ) -> None:
     """Write down what nobody did, but followed from something else by itself."""
-    await _sql.insert_entry(
-        writer.connection, tenant_id=tenant_id, user_id=None, user_name=ORCHESTRATOR, key_id=None, channel=CLOCK, action=action,
-        subject_kind=subject_kind, subject_id=subject_id, detail=json_text(dict(detail)),
-    )  # fmt: skip
+    row = {
+        "tenant_id": tenant_id, "user_id": None, "user_name": ORCHESTRATOR, "key_id": None, "channel": CLOCK, "action": action,
+        "subject_kind": subject_kind, "subject_id": subject_id, "detail": json_text(dict(detail)),
+    }  # fmt: skip
+    await _sql.insert_entry(writer.connection, [row])
 
 
 async def page(

@@ -101,7 +101,8 @@ class HandBack:
 
 @dataclass(slots=True)
 class Append:
-    """One outcome of one run. The first `firm` of `items` are firm. `is_alone`: it is not gathered with those of other runs."""
+    """One outcome of one run. The first `firm` of `items` are firm. `ends_under`: the run above, where this is a sub-run's end: such
+    are gathered by that run alone."""
 
     claim: Claim
     signal_number: int
@@ -117,7 +118,7 @@ class Append:
     calls_asked: Sequence[CallAsked] = ()
     calls_begun: Sequence[UUID] = ()
     calls_ended: Sequence[CallEnded] = ()
-    is_alone: bool = False
+    ends_under: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ Every transition is one statement whose WHERE names the states it may leave. Del
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -20,23 +21,56 @@ _sql: Any = queries("runs")
 SEARCHED_CHARACTERS = 8000
 
 
+@dataclass(frozen=True, slots=True)
+class NewRun:
+    """`place`: in the tree of the run that starts it; null: nothing does."""
+
+    run_id: UUID
+    namespace_id: UUID
+    resolved: ResolvedInteraction
+    place: Place | None = None
+    response_json_schema: str | None = None
+    tags: tuple[str, ...] = ()
+
+
 async def insert(
     writer: Writer, tenant_id: UUID, *, run_id: UUID, namespace_id: UUID, created_by: UUID, resolved: ResolvedInteraction,
     response_json_schema: str | None, tags: tuple[str, ...], priority: int, place: Place | None = None,
 ) -> None:  # fmt: skip
     """A new run, claimable at once when the transaction commits. `place`: in the tree of the run that starts it; null: nothing does."""
-    words = " ".join((resolved.interaction_name, *tags, *(value for _, value in resolved.inputs)))
-    await _sql.insert_run(
-        writer.connection, tenant_id=tenant_id, run_id=run_id, namespace_id=namespace_id, definition_id=resolved.interaction_id,
-        definition_version=resolved.interaction_version, created_by=created_by, state_version=STATE_VERSION,
-        duration_auto_termination=resolved.duration_auto_termination, duration_human_timeout=resolved.duration_human_timeout,
-        response_json_schema=response_json_schema and safe(response_json_schema),
-        tags=[safe(tag) for tag in tags], search=safe(words[:SEARCHED_CHARACTERS]), priority=priority,
-        tree_root_id=place.tree_root_id if place else run_id, swarm_root_id=place.swarm_root_id if place else run_id,
-        parent_id=place.parent_id if place else None, parent_kind=place.parent_type if place else None,
-        depth=place.depth if place else 0, started_by=safe(place.started_by) if place and place.started_by is not None else None,
+    new = NewRun(run_id, namespace_id, resolved, place, response_json_schema, tags)
+    await insert_all(writer, tenant_id, [new], created_by=created_by, priority=priority)
+
+
+async def insert_all(
+    writer: Writer, tenant_id: UUID, new: Sequence[NewRun], *, created_by: UUID, priority: int
+) -> None:
+    """New runs, claimable at once when the transaction commits, in the order given."""
+    bodies: dict[int, str] = {}  # runs that were resolved alike share a closure, which is written out once
+    for run in new:
+        if id(run.resolved) not in bodies:
+            bodies[id(run.resolved)] = RESOLVED.write(run.resolved)
+    rows = [_row_of(tenant_id, run, created_by=created_by, priority=priority) for run in new]
+    await _sql.insert_run(writer.connection, rows)
+    await _sql.insert_resolved(
+        writer.connection, [{"tenant_id": tenant_id, "run_id": run.run_id, "body": bodies[id(run.resolved)]} for run in new]
     )  # fmt: skip
-    await _sql.insert_resolved(writer.connection, tenant_id=tenant_id, run_id=run_id, body=RESOLVED.write(resolved))
+
+
+def _row_of(tenant_id: UUID, new: NewRun, *, created_by: UUID, priority: int) -> dict[str, Any]:
+    resolved, place, tags = new.resolved, new.place, new.tags
+    words = " ".join((resolved.interaction_name, *tags, *(value for _, value in resolved.inputs)))
+    return {
+        "tenant_id": tenant_id, "run_id": new.run_id, "namespace_id": new.namespace_id, "definition_id": resolved.interaction_id,
+        "definition_version": resolved.interaction_version, "created_by": created_by, "state_version": STATE_VERSION,
+        "duration_auto_termination": resolved.duration_auto_termination, "duration_human_timeout": resolved.duration_human_timeout,
+        "response_json_schema": new.response_json_schema and safe(new.response_json_schema),
+        "tags": [safe(tag) for tag in tags], "search": safe(words[:SEARCHED_CHARACTERS]), "priority": priority,
+        "tree_root_id": place.tree_root_id if place else new.run_id, "swarm_root_id": place.swarm_root_id if place else new.run_id,
+        "parent_id": place.parent_id if place else None, "parent_kind": place.parent_type if place else None,
+        "depth": place.depth if place else 0,
+        "started_by": safe(place.started_by) if place and place.started_by is not None else None,
+    }  # fmt: skip
 
 
 async def resolved(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> ResolvedInteraction:

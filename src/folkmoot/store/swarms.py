@@ -55,8 +55,9 @@ async def make(writer: Writer, tenant_id: UUID, *, root: UUID, limits: SwarmLimi
     )  # fmt: skip
 
 
-async def is_there(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> bool:
-    return bool(await _sql.is_there(reader.connection, tenant_id=tenant_id, run_id=run_id))
+async def those_there(reader: Reader, tenant_id: UUID, *, run_ids: Sequence[UUID]) -> set[UUID]:
+    """Which of these runs exist."""
+    return {row["run_id"] async for row in _sql.those_there(reader.connection, tenant_id=tenant_id, run_ids=run_ids)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +69,19 @@ class Counts:
     running: int
 
 
-async def take_place(writer: Writer, tenant_id: UUID, *, root: UUID, depth: int, limits: SwarmLimits) -> Counts | None:
-    """A place for one more sub-run of this depth; the counts where there is none. `limits`: of its starter, which may be lower."""
-    taken = await _sql.take_place(
+async def take_places(
+    writer: Writer, tenant_id: UUID, *, root: UUID, depth: int, limits: SwarmLimits, wanted: int
+) -> int:
+    """Places for more sub-runs of this depth: as many as are wanted, or as there are. `limits`: of their starter, which may be lower."""
+    taken = await _sql.take_places(
         writer.connection, tenant_id=tenant_id, root=root, depth=depth, max_depth=limits.max_depth,
-        max_concurrent=limits.max_concurrent, max_total=limits.max_total,
+        max_concurrent=limits.max_concurrent, max_total=limits.max_total, wanted=wanted,
     )  # fmt: skip
-    if taken:
-        return None
-    row = await _sql.counts(writer.connection, tenant_id=tenant_id, root=root)
+    return taken or 0
+
+
+async def counts(reader: Reader, tenant_id: UUID, *, root: UUID) -> Counts:
+    row = await _sql.counts(reader.connection, tenant_id=tenant_id, root=root)
     return Counts(
         SwarmLimits(row["max_depth"], row["max_concurrent"], row["max_total"]), row["started"], row["running"]
     )

@@ -1,4 +1,4 @@
--- name: insert_entry!
+-- name: insert_entry*!
 insert into audit (tenant_id, at, user_id, user_name, key_id, channel, action, subject_kind, subject_id, detail)
 values (:tenant_id, folkmoot_now(), :user_id, :user_name, :key_id, :channel, :action, :subject_kind, :subject_id, :detail::text::jsonb);
 

@@ -11,19 +11,21 @@ values (:tenant_id, :root, :max_depth, :max_concurrent, :max_total) on conflict 
 -- Whoever starts a sub-run of the tree counts after whoever was before has written. Until the transaction ends.
 select from swarm where tenant_id = :tenant_id and root_id = :root for update;
 
--- name: is_there$
-select exists (select from process where tenant_id = :tenant_id and run_id = :run_id);
+-- name: those_there
+select run_id from process where tenant_id = :tenant_id and run_id = any(:run_ids::uuid[]);
 
--- name: take_place$
--- A place for one more sub-run, where the limits of the tree and those of its starter leave one; no row: they do not.
-update swarm s set started = started + 1
-where s.tenant_id = :tenant_id and s.root_id = :root
-    and :depth::int <= least(s.max_depth, :max_depth::int)
-    and s.started < least(s.max_total, :max_total::int)
-    and (select count(*) from process p
-         where p.tenant_id = :tenant_id and p.swarm_root_id = :root and p.parent_kind = 'Interaction' and p.ended_at is null)
-        < least(s.max_concurrent, :max_concurrent::int)
-returning true;
+-- name: take_places$
+-- Places for some more sub-runs, as far as the limits of the tree and those of its starter leave any: how many were taken.
+with free as (
+    select least(
+        :wanted::int, least(s.max_total, :max_total::int) - s.started,
+        least(s.max_concurrent, :max_concurrent::int) - (
+            select count(*) from process p
+            where p.tenant_id = :tenant_id and p.swarm_root_id = :root and p.parent_kind = 'Interaction' and p.ended_at is null)::int) as places
+    from swarm s where s.tenant_id = :tenant_id and s.root_id = :root and :depth::int <= least(s.max_depth, :max_depth::int))
+update swarm s set started = s.started + free.places from free
+where s.tenant_id = :tenant_id and s.root_id = :root and free.places > 0
+returning free.places;
 
 -- name: counts^
 select s.max_depth, s.max_concurrent, s.max_total, s.started, (
