@@ -68,6 +68,8 @@ class Protocol:
         return (self.turn, *(c.dispatch.turn for c in self.turn.open_calls if c.dispatch and c.dispatch.turn))
 
     def turn_in(self, thread_id: str) -> Turn | None:
+        if self.turn is not None and self.turn.thread_id == thread_id:
+            return self.turn
         return next((turn for turn in self.open_turns if turn.thread_id == thread_id), None)
 
     def copy(self) -> Protocol:

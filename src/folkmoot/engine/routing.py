@@ -49,8 +49,7 @@ def give_floor(
         fallback = undecided.candidate(undecided.fallback)
         routing = _routing(undecided, fallback, f"The model {why}.", is_fallback=True, depth=len(chain) + 1)
         return Record((_decided(undecided, name, routing, None, new_id, thread_id),))
-    agent = chain[-1].chosen_id if chain else None
-    opened = replace(floor, router=chain, agent=agent)
+    opened = replace(floor, router=chain, agent=chain[-1].chosen_id) if chain else floor
     return Record((Item(new_id(), ORCHESTRATOR, items.OrchestratorMessage(words), opened, new_id(), None, thread_id),))
 
 
@@ -59,7 +58,9 @@ def _walked(
 ) -> tuple[tuple[items.Routing, ...], PinnedRouter | None]:
     """The decisions up to an agent, or up to the first router whose model has to be asked: that one."""
     seat = seating.participants.get(name)
-    router = seat.routers[0] if seat is not None and seat.routers else None
+    if seat is None or not seat.routers:
+        return (), None
+    router: PinnedRouter | None = seat.routers[0]
     decided = {routing.router_id: routing for routing in protocol.choosing.get(thread_id, Choosing(name)).chain}
     chain: tuple[items.Routing, ...] = ()
     while router is not None:

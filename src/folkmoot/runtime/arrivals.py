@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from folkmoot.engine import awaits
-from folkmoot.runtime.perform import Called, Performed
+from folkmoot.runtime.perform import Asked, Called, Performed
 
 Arrival = Performed | Exception | None
 
@@ -27,24 +27,21 @@ class Arrivals:
         self._waiting.append(arrival)
         self._wake.set()
 
-    async def next(self) -> Sequence[Performed] | Exception | None:
-        """A fault, a nudge, or outcomes to be recorded together: one, or several starts of sub-runs."""
-        while not self._waiting:
+    async def next(self) -> Asked | Sequence[Called] | Exception | None:
+        """A reply, a fault, a nudge, or results to be recorded together: one, or several of starts of sub-runs."""
+        waiting = self._waiting
+        while not waiting:
             self._wake.clear()
             await self._wake.wait()
-        first = self._waiting.popleft()
+        first = waiting.popleft()
         if first is None:
-            while self._waiting and self._waiting[0] is None:
-                self._waiting.popleft()
-            return None
-        if isinstance(first, Exception):
+            while waiting and waiting[0] is None:
+                waiting.popleft()
+        if not isinstance(first, Called):
             return first
         together = [first]
-        while _is_start(first) and self._waiting and isinstance(found := self._waiting[0], Called) and _is_start(found):
-            together.append(found)
-            self._waiting.popleft()
+        if awaits.is_start(first.step.tool):
+            while waiting and isinstance(found := waiting[0], Called) and awaits.is_start(found.step.tool):
+                together.append(found)
+                waiting.popleft()
         return together
-
-
-def _is_start(done: Performed) -> bool:
-    return isinstance(done, Called) and awaits.is_start(done.step.tool)

@@ -357,17 +357,18 @@ class Drive:
             fault.__cause__ = error
             self._arrivals.put(fault)
 
-    async def _take(self, arrived: Sequence[perform.Performed]) -> None:
-        """Record outcomes in one commit, but for those of steps that were cut."""
-        awaited = [done for done in arrived if self._is_awaited(done)]
-        for done in awaited:
-            self._under_way.pop(done.step.key, None)
-        called = [done for done in awaited if isinstance(done, perform.Called)]
+    async def _take(self, arrived: perform.Asked | Sequence[perform.Called]) -> None:
+        """Record a model's reply, or results in one commit, unless the step was cut."""
+        if isinstance(arrived, perform.Asked):
+            asked = self._asking.get(arrived.step.key)
+            if asked is not None and asked.model_call_id == arrived.model_call_id:
+                del self._asking[arrived.step.key]
+                self._under_way.pop(arrived.step.key, None)
+                await self._take_reply(arrived)
+            return
+        called = [done for done in arrived if self._under_way.pop(done.step.key, None) is not None]
         if called:
             await self._take_results(called)
-        for done in awaited:
-            if isinstance(done, perform.Asked):
-                await self._take_reply(done)
 
     async def _take_results(self, called: Sequence[perform.Called]) -> None:
         seating, protocol, new_id = self._transcript.seating, self._transcript.protocol, self._workshop.new_id
@@ -383,7 +384,6 @@ class Drive:
     async def _take_reply(self, done: perform.Asked) -> None:
         seating, protocol, new_id = self._transcript.seating, self._transcript.protocol, self._workshop.new_id
         step, call_id, outcome = done.step, done.model_call_id, done.outcome
-        self._asking.pop(step.key, None)
         self._held.pop(step.key, None)
         if isinstance(outcome, Held):  # nothing was sent, so nothing counts as tried
             self._held[step.key] = self._clock.now_timestamp() + outcome.wait_seconds
@@ -400,12 +400,6 @@ class Drive:
             self._workshop, self._clock, self._transcript, step, call_id=call_id, reply=outcome
         )
         await self._commit(Firm(made, [ended]))
-
-    def _is_awaited(self, done: perform.Performed) -> bool:
-        if isinstance(done, perform.Called):
-            return done.step.key in self._under_way
-        asked = self._asking.get(done.step.key)
-        return asked is not None and asked.model_call_id == done.model_call_id
 
     # waiting
 
