@@ -129,7 +129,9 @@ class Conversation:
         self.new_id = counted_ids()
         self.items: list[Item] = []
         self.protocol = Protocol()
-        self.views = Views(self.seating.main_names, gated=self.seating.gated)
+        self.views = Views(
+            self.seating.main_names, gated=self.seating.gated, finishing_tool=self.seating.finishing_tool
+        )
         self.sizes = PromptSizes(self.seating, self.views)
         self.requests: list[tuple[AskModel, tuple[Entry, ...]]] = []
         self.end: End | None = None

@@ -190,8 +190,12 @@ def closing_results(protocol: Protocol, why: str, *, calls: Mapping[str, CallFac
 def _closed(turn: Turn, why: str, calls: Mapping[str, CallFact], new_id: NewId) -> Iterator[Item]:
     """Those of dispatched work before the call that sent it."""
     for open_call in turn.open_calls:
-        if open_call.dispatch is not None and open_call.dispatch.turn is not None:
-            yield from _closed(open_call.dispatch.turn, why, calls, new_id)
+        dispatch = open_call.dispatch
+        if dispatch is not None and dispatch.turn is not None:
+            yield from _closed(dispatch.turn, why, calls, new_id)
+        if dispatch is not None and dispatch.outcome is not None:  # it was done, and waited for those before it
+            yield result_item(open_call, turn.turn_id, dispatch.outcome, is_error=dispatch.is_error, new_id=new_id)
+            continue
         fact = calls.get(open_call.call.call_id)
         has_begun = fact is not None and fact.state is CallState.BEGUN
         text = f"This call has no result: {why}."

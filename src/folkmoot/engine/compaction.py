@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from uuid import UUID
 
 from folkmoot.domain import items
-from folkmoot.domain.contexts import CompactionType, Cover, PromptFact
+from folkmoot.domain.contexts import CompactionType, PromptFact
 from folkmoot.domain.items import Item
 from folkmoot.domain.model_calls import (
     OF_KEYS,
@@ -117,7 +117,7 @@ def read_by_summariser(seating: Seating, view: View, step: AskModel) -> list[Ent
             made += [entry] if is_same else []
         elif not stays or isinstance(entry, OtherText):
             made.append(told(entry, step.participant))
-    return list(_fitted(made, cover))
+    return list(fitted(made, cover.part_tokens))
 
 
 def told(entry: Entry, participant: str) -> Entry:
@@ -129,12 +129,12 @@ def told(entry: Entry, participant: str) -> Entry:
     return entry
 
 
-def _fitted(entries: list[Entry], cover: Cover) -> Iterator[Entry]:
-    """The entries, each cut to head and tail where all of them are more than the summariser holds."""
-    if sum(entry_tokens(entry) for entry in entries) <= cover.part_tokens:
+def fitted(entries: list[Entry], most_tokens: int) -> Iterator[Entry]:
+    """The entries, each cut to head and tail where all of them are more than a model is to be shown."""
+    if sum(entry_tokens(entry) for entry in entries) <= most_tokens:
         yield from entries
         return
-    share = cover.part_tokens // max(len(entries), 1)
+    share = most_tokens // max(len(entries), 1)
     for entry in entries:
         tokens = entry_tokens(entry)
         if isinstance(entry, OtherText) and tokens > share:

@@ -17,7 +17,7 @@ from folkmoot.domain.model_calls import OwnCall
 from folkmoot.domain.pending import PERSON
 from folkmoot.domain.routers import PinnedRouter
 from folkmoot.engine import swarm_tools
-from folkmoot.engine.tools_offered import is_person_asked, own_tools
+from folkmoot.engine.tools_offered import FINISH, PROPOSE, is_person_asked, own_tools
 
 _NEEDED = {Rule.MAJORITY: "more than half of all participants", Rule.UNANIMOUS: "all participants"}
 
@@ -157,8 +157,12 @@ def spoken(span: timedelta) -> str:
     return " ".join(parts[:2])
 
 
-def time_left(left: timedelta, *, can_propose: bool) -> str:
-    advice = "propose an answer, or support one." if can_propose else "say what is still to be said."
+_ON_TIME = {PROPOSE: "propose an answer, or support one.", FINISH: "give the answer with finish."}
+
+
+def time_left(left: timedelta, *, tool: str | None) -> str:
+    """`tool`: with which an answer is given; null: none is."""
+    advice = _ON_TIME[tool] if tool is not None else "say what is still to be said."
     return f"Time is running out: {spoken(left)} left. Come to an end: {advice}"
 
 

@@ -48,7 +48,8 @@ class Turn:
     `is_terminal`: a terminal tool has succeeded, so that the turn is over once the calls of its reply are done.
     `is_last`: it is the last one before the time limit, and was told so. `agent`: who has the seat, where a router chose.
     `opened_at`: the sequence of its floor.
-    `reminders`: how often in a row a manager was told that its words alone are no answer. `said`: the last words, in dispatched work.
+    `reminders`: how often in a row a manager was told that its words alone are no answer. `said`: the last words, in dispatched work;
+    `terminal`: what the terminal tool gave.
     """
 
     turn_id: UUID
@@ -70,6 +71,7 @@ class Turn:
     opened_at: int = 0
     reminders: int = 0
     said: str = ""
+    terminal: str | None = None
 
     @property
     def seat(self) -> str:
@@ -82,9 +84,12 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Choosing:
-    """A floor that waits for routers: the decisions so far, and how often in a row the next router's model has chosen nobody."""
+    """A floor that waits for routers: the decisions so far, and how often in a row the next router's model has chosen nobody.
 
-    participant: str
+    `place`: which floor it is; what is said of another one is none of its business.
+    """
+
+    place: str
     chain: tuple[items.Routing, ...] = ()
     no_choices: int = 0
 

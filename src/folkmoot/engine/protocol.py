@@ -13,6 +13,7 @@ from folkmoot.domain import items
 from folkmoot.domain.calls import AskedCall
 from folkmoot.domain.items import MAIN_THREAD, AuthorKind, Item
 from folkmoot.domain.pending import PERSON
+from folkmoot.engine.large_results import is_large
 from folkmoot.engine.open_parts import Ballot, Choosing, Dispatch, Kept, OpenCall, Question, Rejected, Turn
 from folkmoot.engine.repetition import NOTHING_NOTED, Repetition
 from folkmoot.engine.seating import Seating
@@ -71,6 +72,11 @@ class Protocol:
         if self.turn is not None and self.turn.thread_id == thread_id:
             return self.turn
         return next((turn for turn in self.open_turns if turn.thread_id == thread_id), None)
+
+    def choosing_at(self, thread_id: str, place: str) -> Choosing:
+        """How far routers have come with a floor of a thread."""
+        known = self.choosing.get(thread_id)
+        return known if known is not None and known.place == place else Choosing(place)
 
     def copy(self) -> Protocol:
         """A state of its own. Written out, since every commit makes one; all but the mappings are values that never change."""
@@ -222,13 +228,13 @@ class Protocol:
         if isinstance(detail, items.Dispatched):
             opened = (*turn.open_calls, OpenCall(asked, item.model_call_id, Dispatch(detail)))
             kept = Kept(detail.then, item.model_call_id) if detail.then else turn.kept
-            self.turn = replace(turn, open_calls=opened, kept=kept, invalid_solutions=0, reminders=0)
+            self.turn = replace(turn, open_calls=opened, kept=kept, invalid_solutions=0)
             if detail.mode is items.DispatchMode.CONTINUE:
                 self.threads[detail.agent, detail.label] = detail.thread_id
         elif isinstance(detail, items.Called) and detail.leaves:
             kept = Kept(detail.then, item.model_call_id) if detail.then else turn.kept
             opened = (*turn.open_calls, OpenCall(asked, item.model_call_id))
-            self.turn = replace(turn, open_calls=opened, kept=kept, invalid_solutions=0, reminders=0)
+            self.turn = replace(turn, open_calls=opened, kept=kept, invalid_solutions=0)
         else:
             # refused calls precede those that leave: one that comes later is the kept call itself
             self.turn = replace(turn, kept=None)
@@ -239,15 +245,18 @@ class Protocol:
             return
         closed = next((c for c in turn.open_calls if c.call.call_id == result.tool_call_id), None)
         if closed is not None:
-            if not seating.is_polling(turn.seat, closed.call):
+            # A manager may ask the same of many; how often it may is bounded by its calls.
+            if closed.dispatch is None and not seating.is_polling(turn.seat, closed.call):
                 self.repetition = self.repetition.noting(closed.call, result, who=turn.view)
-            if result.tool_result_id is not None or seating.definition.context.trims:
+            is_cut = result.tool_result_id is not None or (closed.dispatch is not None and is_large(result))
+            if is_cut or seating.definition.context.trims:
                 self.readers |= {turn.participant}
             turn = replace(turn, open_calls=tuple(c for c in turn.open_calls if c is not closed))
         if isinstance(item.detail, items.InvalidSolution):
             turn = replace(turn, invalid_solutions=turn.invalid_solutions + 1)
         elif isinstance(item.detail, items.Terminal):
-            turn = replace(turn, is_terminal=True)
+            # A manager's turn ends with its answer alone.
+            turn = replace(turn, is_terminal=turn.participant != seating.manager, terminal=result.result)
         self.turn = turn
         self._close_if_done()
 
@@ -261,11 +270,12 @@ class Protocol:
         match item.detail:
             case items.Floor() as floor:
                 self._give_floor(seating, floor, item)
-            case items.Routed(participant=name, routing=routing):
-                chain = self.choosing[item.thread_id].chain if item.thread_id in self.choosing else ()
-                self.choosing[item.thread_id] = Choosing(name, (*chain, routing))
-            case items.NoChoice(participant=name):
-                known = self.choosing.get(item.thread_id, Choosing(name))
+            case items.Routed(routing=routing, place=place):
+                self.choosing[item.thread_id] = Choosing(
+                    place, (*self.choosing_at(item.thread_id, place).chain, routing)
+                )
+            case items.NoChoice(place=place):
+                known = self.choosing_at(item.thread_id, place)
                 self.choosing[item.thread_id] = replace(known, no_choices=known.no_choices + 1)
             case items.ManagerReminder() if self.turn is not None:
                 self.turn = replace(self.turn, reminders=self.turn.reminders + 1)
@@ -342,7 +352,7 @@ def _worked_on(before: Dispatch, turn: Turn | None, item: Item) -> Dispatch:
         case items.AgentMessage(message):
             return replace(before, turn=None, outcome=message)
         case items.ToolResult(result=result):  # of a terminal tool
-            return replace(before, turn=None, outcome=before.turn.said or result)
+            return replace(before, turn=None, outcome=before.turn.said or before.turn.terminal or result)
         case items.OrchestratorMessage(message):
             return replace(before, turn=None, outcome=message, is_error=True)
         case _:
@@ -353,7 +363,7 @@ def _looped(turn: Turn, item: Item) -> Turn:
     """The turn with a reply that called tools counted once; it was not empty, so that a next empty one is the first."""
     if turn.last_loop == item.model_call_id:
         return turn
-    return replace(turn, loops=turn.loops + 1, last_loop=item.model_call_id, empty_replies=0)
+    return replace(turn, loops=turn.loops + 1, last_loop=item.model_call_id, empty_replies=0, reminders=0)
 
 
 def _ballot(item: Item, ballot_id: UUID, *, text: str, is_solution: bool) -> Ballot:

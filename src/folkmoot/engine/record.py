@@ -170,7 +170,7 @@ def _empty(seating: Seating, turn: Turn, *, model_call_id: UUID, new_id: NewId) 
     """A reply with neither text nor call: asked once more; then a pass where passing is allowed, else an empty turn."""
     if turn.empty_replies == 0:
         message, ends = instructions.EMPTY_REPLY, False
-    elif seating.definition.is_no_action_allowed:
+    elif seating.definition.is_no_action_allowed and seating.manager is None:
         return [
             Item(
                 new_id(),

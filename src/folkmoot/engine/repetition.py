@@ -6,8 +6,8 @@ which a conversation may well hold, and calls that were refused, since nothing w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from folkmoot.domain.calls import AskedCall
 from folkmoot.domain.items import ToolResult
@@ -17,6 +17,8 @@ SAME_CALL_AND_RESULT = 4
 SAME_FAILING_CALL = 3
 PING_PONG = 6
 _KEPT = 32
+_KEPT_OF_THREAD = 8
+_THREADS = 64
 
 _Call = tuple[str, str, str, str]  # whose view it is in, participant, function, arguments in canonical form
 _Entry = tuple[_Call, int, bool]  # the call, a hash of its result, whether it failed
@@ -32,26 +34,35 @@ class Circle:
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """`newest`: the last calls of all. `circle`: what the newest call closes, if it does. `warned`: in which views it was told already."""
+    """`newest`: the last calls of the main conversation, of all; `threads`: of each thread of dispatched work, the last used last.
+
+    `circle`: what the newest call closes, if it does. `warned`: in which views it was told already.
+    """
 
     newest: tuple[_Entry, ...] = ()
     circle: Circle | None = None
     warned: frozenset[str] = frozenset()
     since_warning: int = 0
+    threads: Mapping[str, tuple[_Entry, ...]] = field(default_factory=dict)
 
     def noting(self, call: AskedCall, result: ToolResult, *, who: str) -> Repetition:
-        """`who`: the view that the call is in. Two threads of one agent do not repeat each other."""
+        """`who`: the view that the call is in. Threads go on side by side, and do not repeat each other."""
         arguments = parse_arguments(call.arguments_json)
         text = canonical(arguments) if isinstance(arguments, dict) else call.arguments_json
         said = result.result
         if result.tool_result_id is not None:  # kept under a new id each time, though it may say the same
             said = said.replace(str(result.tool_result_id), "")
         entry = ((who, call.participant, call.name, text), hash(said), result.is_error)
-        newest = (*self.newest[1 - _KEPT :], entry)
-        return Repetition(newest, _circle(newest), self.warned, self.since_warning + 1)
+        if who == call.participant:
+            newest = (*self.newest[1 - _KEPT :], entry)
+            return replace(self, newest=newest, circle=_circle(newest), since_warning=self.since_warning + 1)
+        own = (*self.threads.get(who, ())[1 - _KEPT_OF_THREAD :], entry)
+        others = [(thread, entries) for thread, entries in self.threads.items() if thread != who]
+        threads = dict((*others[1 - _THREADS :], (who, own)))
+        return replace(self, circle=_circle(own), since_warning=self.since_warning + 1, threads=threads)
 
     def warning(self, view: str) -> Repetition:
-        return Repetition(self.newest, self.circle, self.warned | {view}, 0)
+        return replace(self, warned=self.warned | {view}, since_warning=0)
 
     @property
     def to_warn(self) -> tuple[tuple[str, str], ...]:

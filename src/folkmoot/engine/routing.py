@@ -6,12 +6,13 @@ floor that they lead to. Deliberately absent: what a rule or a candidate is (`do
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
 from folkmoot.domain import items
 from folkmoot.domain.items import MAIN_THREAD, ORCHESTRATOR, Item
-from folkmoot.domain.model_calls import Entry, ModelReply, OtherText, Purpose, SystemText
+from folkmoot.domain.model_calls import Entry, ModelCallFact, ModelReply, OtherText, Purpose, SystemText
 from folkmoot.domain.routers import PinnedCandidate, PinnedRouter, RouterRule
 from folkmoot.domain.runs import Facts
 from folkmoot.domain.schemas import parse_arguments
@@ -22,10 +23,12 @@ from folkmoot.engine.open_parts import Choosing
 from folkmoot.engine.protocol import Protocol
 from folkmoot.engine.seating import Seating
 from folkmoot.engine.step import AskModel, Record
+from folkmoot.engine.time_marks import marks
 from folkmoot.engine.tools_offered import CHOOSE, choosing
 from folkmoot.engine.view import View
 from folkmoot.kernel.ids import NewId
 
+_KEY = "route:"
 TRIES = 3  # of a router's model, before the fallback is taken
 _SHOWN_SHARE = 0.5  # of the model's window
 
@@ -36,32 +39,43 @@ def give_floor(
 ) -> Record | AskModel:  # fmt: skip
     """Opens a turn; where routers have to choose first, asks the next one's model. `message`: the work that the turn is about."""
     name = floor.participant
-    chain, undecided = _walked(seating, protocol, name, thread_id=thread_id)
+    place = str(floor.question or floor.dispatch or f"{name}:{protocol.turns.get(name, 0) + 1}")
+    choosing = protocol.choosing_at(thread_id, place)
+    chain, undecided = _walked(seating, protocol, name, choosing, thread_id=thread_id)
     if undecided is not None:
-        tries = protocol.choosing.get(thread_id, Choosing(name)).no_choices
-        place = str(floor.question or floor.dispatch or f"{name}:{protocol.turns.get(name, 0) + 1}")
-        key = f"route:{place}:{len(chain) + 1}:{tries}"
-        failures = failures_of(facts, key)
-        if tries < TRIES and not (failures and is_final(failures, None)):
-            turn = protocol.turns.get(name, 0) + 1
+        key = f"{_KEY}{place}:{len(chain) + 1}:{choosing.no_choices}"
+        why = _why_not_asked(seating, facts, choosing, failures_of(facts, key))
+        if why is None:
+            turn, tries = protocol.turns.get(name, 0) + 1, choosing.no_choices
             return _question(undecided, name, key, turn=turn, tries=tries, thread_id=thread_id, message=message)
-        why = f"could not be asked ({failures[-1].failure})" if failures else f"chose nobody in {TRIES} tries"
         fallback = undecided.candidate(undecided.fallback)
-        routing = _routing(undecided, fallback, f"The model {why}.", is_fallback=True, depth=len(chain) + 1)
-        return Record((_decided(undecided, name, routing, None, new_id, thread_id),))
+        routing = _routing(undecided, fallback, why, is_fallback=True, depth=len(chain) + 1)
+        return Record((_decided(undecided, items.Routed(name, routing, place), None, new_id, thread_id),))
     opened = replace(floor, router=chain, agent=chain[-1].chosen_id) if chain else floor
     return Record((Item(new_id(), ORCHESTRATOR, items.OrchestratorMessage(words), opened, new_id(), None, thread_id),))
 
 
+def _why_not_asked(seating: Seating, facts: Facts, choosing: Choosing, failures: Sequence[ModelCallFact]) -> str | None:
+    """Why a router's model is not asked (any more), as a sentence; null where it is."""
+    found = marks(seating.definition, facts.work_deadline)
+    if found is not None and facts.now >= found.cut:
+        return "The time was almost up when its model was to choose."
+    if choosing.no_choices >= TRIES:
+        return f"The model chose nobody in {TRIES} tries."
+    if failures and is_final(list(failures), None):
+        return f"The model could not be asked ({failures[-1].failure})."
+    return None
+
+
 def _walked(
-    seating: Seating, protocol: Protocol, name: str, *, thread_id: str
+    seating: Seating, protocol: Protocol, name: str, choosing: Choosing, *, thread_id: str
 ) -> tuple[tuple[items.Routing, ...], PinnedRouter | None]:
     """The decisions up to an agent, or up to the first router whose model has to be asked: that one."""
     seat = seating.participants.get(name)
     if seat is None or not seat.routers:
         return (), None
     router: PinnedRouter | None = seat.routers[0]
-    decided = {routing.router_id: routing for routing in protocol.choosing.get(thread_id, Choosing(name)).chain}
+    decided = {routing.router_id: routing for routing in choosing.chain}
     chain: tuple[items.Routing, ...] = ()
     while router is not None:
         routing = decided.get(router.router_id) or _by_rule(
@@ -75,10 +89,10 @@ def _walked(
 
 
 def _decided(
-    router: PinnedRouter, name: str, routing: items.Routing, model_call_id: UUID | None, new_id: NewId, thread_id: str
+    router: PinnedRouter, routed: items.Routed, model_call_id: UUID | None, new_id: NewId, thread_id: str
 ) -> Item:
-    message = items.OrchestratorMessage(instructions.chosen(router.name, routing.chosen_name or ""))
-    return Item(new_id(), ORCHESTRATOR, message, items.Routed(name, routing), None, model_call_id, thread_id)
+    message = items.OrchestratorMessage(instructions.chosen(router.name, routed.routing.chosen_name or ""))
+    return Item(new_id(), ORCHESTRATOR, message, routed, None, model_call_id, thread_id)
 
 
 def _routing(
@@ -146,17 +160,20 @@ def items_of_choice(
     """What a router's reply adds: its decision; or, where it chose none, several or an unknown one, that it did not (B32)."""
     router = seating.router(step.participant, step.subject)
     assert router is not None
+    place = step.key.removeprefix(_KEY).rsplit(":", 2)[0]
     arguments = [parse_arguments(call.arguments_json) for call in reply.calls if call.name == CHOOSE]
     named = {str(a.get("candidate")): a.get("reason") for a in arguments if isinstance(a, dict)}
     chosen = router.candidate(next(iter(named))) if len(named) == 1 and len(arguments) == len(reply.calls) else None
     if chosen is None:
         message = items.OrchestratorMessage(instructions.no_choice(router.name))
-        no_choice = items.NoChoice(step.participant, raw)
+        no_choice = items.NoChoice(step.participant, raw, place)
         return [Item(new_id(), ORCHESTRATOR, message, no_choice, None, model_call_id, step.thread_id)]
-    before, _ = _walked(seating, protocol, step.participant, thread_id=step.thread_id)
+    choosing = protocol.choosing_at(step.thread_id, place)
+    before, _ = _walked(seating, protocol, step.participant, choosing, thread_id=step.thread_id)
     reason = named[chosen.name] if isinstance(named[chosen.name], str) else None
     routing = _routing(router, chosen, reason, is_fallback=False, depth=len(before) + 1)
-    return [_decided(router, step.participant, routing, model_call_id, new_id, step.thread_id)]
+    routed = items.Routed(step.participant, routing, place)
+    return [_decided(router, routed, model_call_id, new_id, step.thread_id)]
 
 
 def read_by_router(seating: Seating, view: View | None, step: AskModel) -> list[Entry]:
@@ -170,8 +187,10 @@ def read_by_router(seating: Seating, view: View | None, step: AskModel) -> list[
         if isinstance(entry, SystemText):
             continue
         told = compaction.told(entry, step.participant)
-        room -= entry_tokens(told)
-        if room < 0:
+        if entry_tokens(told) > room:
+            # of the newest there is always something to be seen
+            shown += compaction.fitted([told], room) if not shown else ()
             break
+        room -= entry_tokens(told)
         shown.append(told)
     return [system, *reversed(shown or [OtherText(None, instructions.NOTHING_SAID)])]

@@ -73,6 +73,15 @@ class Seating:
         self.ballot_tools = tools_offered.BALLOT
         self.answer_tools = tools_offered.ANSWER
         self._seats = {name: seat for seat, name in enumerate(self.seats)}
+        self._reads_on = {
+            name: any(
+                tools_offered.READ_RESULT.name in tools
+                for key, tools in self.tools.items()
+                if self.participants[key].name == name
+            )
+            for name in self.names
+        }
+        self.are_seats_shared = any(p.candidates for p in definition.participants)
         self._tool_tokens: dict[tuple[str, ...], int] = {}
         self._validators: dict[tuple[str, str], Validator] = {}
 
@@ -132,8 +141,9 @@ class Seating:
         return found
 
     def reads_on(self, seat: str) -> bool:
-        """Whether there is the tool that reads on in results that are not shown whole."""
-        return tools_offered.READ_RESULT.name in self.tools[seat]
+        """Whether there is the tool that reads on in results that are not shown whole, for any of those who share the seat: a result
+        that is trimmed stays so, whoever comes next."""
+        return self._reads_on[self.participants[seat].name]
 
     def is_polling(self, seat: str, call: AskedCall) -> bool:
         """Whether a call may be repeated until something has changed."""

@@ -9,14 +9,14 @@ import json
 from typing import Any
 
 from folkmoot.domain import items
+from folkmoot.domain.json_text import Unreadable, read_json
 from folkmoot.domain.schemas import compile_schema, parse_arguments
 from folkmoot.engine import instructions
 from folkmoot.engine.protocol import Protocol
 from folkmoot.engine.seating import Seating
-from folkmoot.engine.tools_offered import FINISH, PROPOSE
+from folkmoot.engine.tools_offered import ARGUMENT_OF_ANSWER
 
 _FREE = '{"type": "string", "minLength": 1}'
-_ARGUMENTS = {PROPOSE: "solution", FINISH: "answer"}
 
 
 def proposed(
@@ -26,7 +26,7 @@ def proposed(
     arguments = parse_arguments(call.arguments_json)
     if isinstance(arguments, str):
         return "", f"The arguments of {call.name} do not parse: {arguments}"
-    argument = _ARGUMENTS[call.name]
+    argument = ARGUMENT_OF_ANSWER[call.name]
     faults = compile_schema(_call_schema(argument, is_free=seating.solution_validator is None)).faults(arguments)
     if faults:
         return "", f"The arguments of {call.name} do not fit: {joined(faults)} Call it again with arguments that do."
@@ -43,16 +43,20 @@ def in_words(seating: Seating, text: str) -> tuple[str, str | None]:
     """The answer that stands in plain words, for a manager that gives it so, and why it does not stand; null where it does (B33)."""
     if seating.solution_validator is None:
         return text, None
-    value, faults = _fitting(seating, _unfenced(text))
+    value, faults = _fitting(seating, _json_of(text))
     return (
         (solution_text(seating, value), None) if not faults else ("", f"It does not fit its schema: {joined(faults)}")
     )
 
 
-def _unfenced(text: str) -> str:
+def _json_of(text: str) -> Any:
+    """The value that words are, in a code fence or not; else the words."""
     lines = text.strip().splitlines()
     is_fenced = len(lines) > 2 and lines[0].startswith("```") and lines[-1].strip() == "```"
-    return "\n".join(lines[1:-1]) if is_fenced else text
+    try:
+        return read_json("\n".join(lines[1:-1]) if is_fenced else text)
+    except Unreadable:
+        return text
 
 
 def _call_schema(argument: str, *, is_free: bool) -> str:

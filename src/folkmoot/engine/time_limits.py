@@ -9,8 +9,7 @@ so that waiting for people, a restart or another worker changes nothing. Deliber
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from folkmoot.domain import items
@@ -25,35 +24,10 @@ from folkmoot.engine.open_parts import Ballot, Question, Turn
 from folkmoot.engine.protocol import Protocol
 from folkmoot.engine.seating import Seating
 from folkmoot.engine.step import AskModel, Record, Wait
+from folkmoot.engine.time_marks import marks
 from folkmoot.kernel.ids import NewId
 
-LAST_TURN_PART = 2  # of the reserve: the last turn begins when a half is left
-CUT_PART = 4  # and nothing else goes on when a quarter is
 _WHY_CUT = "the time was almost up"
-
-
-@dataclass(frozen=True, slots=True)
-class Marks:
-    """Until when the run may work, and what is due before: the warning, the last turn, the cut for it."""
-
-    warning: datetime
-    last_turn: datetime
-    cut: datetime
-    limit: datetime
-
-
-def marks(definition: ResolvedInteraction, work_deadline: datetime | None) -> Marks | None:
-    """Null where nobody is told of the time."""
-    warning, limit = definition.duration_warning_to_ai, definition.duration_auto_termination
-    if warning is None or limit is None or work_deadline is None:
-        return None
-    reserve: timedelta = limit - warning
-    return Marks(
-        work_deadline - reserve,
-        work_deadline - reserve / LAST_TURN_PART,
-        work_deadline - reserve / CUT_PART,
-        work_deadline,
-    )
 
 
 def next_cut(definition: ResolvedInteraction, protocol: Protocol, work_deadline: datetime | None) -> datetime | None:
@@ -79,11 +53,20 @@ def before_calls(
     if facts.now >= found.last_turn and protocol.turn is not None and is_asked:
         return Record((_last_turn(seating, protocol.turn, found.limit - facts.now, new_id),))
     if facts.now >= found.warning and not protocol.is_warned_of_time:
-        can_propose = seating.can_propose
-        words = instructions.time_left(found.limit - facts.now, can_propose=can_propose)
-        turn_id = protocol.turn.turn_id if protocol.turn is not None else None
-        return Record((Item(new_id(), ORCHESTRATOR, items.InjectedSystemMessage(words), items.TimeWarning(), turn_id),))
+        return Record(tuple(_warnings(seating, protocol, found.limit - facts.now, new_id)))
     return None
+
+
+def _warnings(seating: Seating, protocol: Protocol, left: timedelta, new_id: NewId) -> Iterator[Item]:
+    """One for the main conversation, and one for each thread of work that is sent out."""
+    tool = seating.finishing_tool if seating.can_propose else None
+    main = items.InjectedSystemMessage(instructions.time_left(left, tool=tool))
+    turn_id = protocol.turn.turn_id if protocol.turn is not None else None
+    yield Item(new_id(), ORCHESTRATOR, main, items.TimeWarning(), turn_id)
+    for turn in protocol.open_turns:
+        if turn.thread_id != MAIN_THREAD:
+            told = items.InjectedSystemMessage(instructions.time_left(left, tool=None))
+            yield Item(new_id(), ORCHESTRATOR, told, items.TimeWarning(), turn.turn_id, None, turn.thread_id)
 
 
 def cut(seating: Seating, protocol: Protocol, facts: Facts, new_id: NewId) -> Record | None:

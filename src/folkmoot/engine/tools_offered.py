@@ -29,6 +29,7 @@ DISAGREE = "disagree"
 DISPATCH = "dispatch"
 FINISH = "finish"
 CHOOSE = "choose"
+ARGUMENT_OF_ANSWER = {PROPOSE: "solution", FINISH: "answer"}
 
 
 def protocol_names(definition: ResolvedInteraction) -> frozenset[str]:

@@ -19,7 +19,16 @@ from folkmoot.domain.items import MAIN_THREAD, Author, AuthorKind, Item
 from folkmoot.domain.model_calls import Entry, OtherText, OwnText
 from folkmoot.domain.participant_names import name_key
 from folkmoot.engine.estimates import entry_tokens
-from folkmoot.engine.tools_offered import AGREE, ANSWER_NAME, CALL_VOTE, DISAGREE, PASS, PROPOSE
+from folkmoot.engine.large_results import large_result
+from folkmoot.engine.tools_offered import (
+    AGREE,
+    ANSWER_NAME,
+    ARGUMENT_OF_ANSWER,
+    CALL_VOTE,
+    DISAGREE,
+    PASS,
+    PROPOSE,
+)
 from folkmoot.engine.view import PINNED, Note, Position, Trimmable, View, own_call
 
 
@@ -27,14 +36,18 @@ class Views:
     """The views of the main conversation's participants and of threads at work, fed item by item in the order of their sequence,
     which counts from 1. `of`: by participant, or by thread.
 
-    `gated`: by participant, the tools whose calls a person approves or refuses: those stay in view as they were.
+    `gated`: by participant, the tools whose calls a person approves or refuses: those stay in view as they were. `finishing_tool`:
+    with which an answer is given.
     """
 
-    def __init__(self, names: Iterable[str], *, gated: Mapping[str, frozenset[str]] | None = None) -> None:
+    def __init__(
+        self, names: Iterable[str], *, gated: Mapping[str, frozenset[str]] | None = None, finishing_tool: str = PROPOSE
+    ) -> None:
         self._position = Position()
         self._main: dict[str, View] = {name: View(self._position) for name in names}
         self.of: dict[str, View] = dict(self._main)
         self._gated = gated or {}
+        self._finishing_tool = finishing_tool
         self._keys = {name_key(name) for name in self.of}
         self._sealed: list[Item] = []
         self._prompts: dict[tuple[str, UUID | None], str] = {}
@@ -74,9 +87,10 @@ class Views:
                 if isinstance(item.detail, items.Dispatched):
                     self._sent[made.tool_call_id] = (item.author.name, item.detail)
             case items.ToolResult() as result:
+                shown = large_result(result) if result.tool_call_id in self._sent else result
                 for view in self._main.values():
-                    if view.is_waiting_for(result):
-                        view.result(result, is_unknown=isinstance(item.detail, items.UnknownOutcome))
+                    if view.is_waiting_for(shown):
+                        view.result(shown, is_unknown=isinstance(item.detail, items.UnknownOutcome))
                 self._forget(result.tool_call_id)
             case items.Agree() | items.Disagree():
                 self._sealed.append(item)
@@ -118,9 +132,8 @@ class Views:
             case items.Summary() as summary:
                 view.cover(summary)
             case items.OrchestratorMessage(message) | items.InjectedSystemMessage(message):
-                if isinstance(detail, items.StuckWarning) or (
-                    isinstance(detail, items.EmptyReply) and not detail.ends_turn
-                ):
+                is_told = isinstance(detail, items.StuckWarning | items.TimeWarning)
+                if is_told or (isinstance(detail, items.EmptyReply) and not detail.ends_turn):
                     view.show(OtherText(None, message))
             case _:
                 pass
@@ -169,7 +182,8 @@ class Views:
             own = own_call(item, CALL_VOTE, {"topic": body.topic}, result)
             words = f"I put this to the vote: {body.topic}"
         else:
-            own = own_call(item, PROPOSE, {"solution": _value(body.solution)}, result)
+            arguments = {ARGUMENT_OF_ANSWER[self._finishing_tool]: _value(body.solution)}
+            own = own_call(item, self._finishing_tool, arguments, result)
             words = f"I propose this answer: {body.solution}"
         self._say(name, own=own, others=OtherText(name, words))
 
@@ -201,8 +215,7 @@ class Views:
                 if name in self.of and question is None:
                     self.of[name].show(entry)
             case items.StuckWarning(participant=name) | items.EmptyReply(participant=name, ends_turn=False):
-                if name in self.of:  # else it works in a thread that is over by now
-                    self.of[name].show(entry)
+                self.of[name].show(entry)
             case items.Task():
                 for view in self._main.values():
                     view.open(entry)

@@ -13,14 +13,12 @@ from uuid import UUID
 from folkmoot.domain.calls import CallResult, ResultTarget, Tool
 from folkmoot.domain.json_text import visible
 from folkmoot.domain.runs import Claim
-from folkmoot.domain.tool_names import READ_RESULT_TOOL
+from folkmoot.engine.large_results import LARGEST_SHOWN, head_and_tail
 from folkmoot.kernel import fault_points
 from folkmoot.runtime.workshop import Workshop
 from folkmoot.store import contents, conversations
 from folkmoot.store.database import Database, Reader
 
-LARGEST_SHOWN = 32 * 1024  # bytes of UTF-8
-_HEAD, _TAIL = 6_000, 2_000  # characters
 _PIECE = 20_000  # characters that are read on at once, if the model names no length
 
 
@@ -34,10 +32,7 @@ async def kept(workshop: Workshop, claim: Claim, result: CallResult, *, tool: To
     async with workshop.database.writer() as writer:
         await contents.put(writer, claim.tenant_id, run_id=claim.run_id, content_id=content_id, text=text, size=size)
     fault_points.reach("after_content")
-    cut = len(text) - _HEAD - _TAIL
-    note = f"[{cut:,} of {len(text):,} characters are not shown. Read on with {READ_RESULT_TOOL}, id {content_id}, offset {_HEAD}.]"
-    shown = f"{text[:_HEAD]}\n{note}\n{text[-_TAIL:]}"
-    return replace(result, text=shown, content_id=content_id, size=size)
+    return replace(result, text=head_and_tail(text, str(content_id)), content_id=content_id, size=size)
 
 
 async def read(database: Database, arguments: dict[str, Any], *, tenant_id: UUID, run_id: UUID) -> CallResult:

@@ -13,8 +13,11 @@ from typing import Any
 from uuid import UUID
 
 from folkmoot.domain import items
+from folkmoot.domain.calls import CallFact, CallState
 from folkmoot.domain.items import ORCHESTRATOR, Item
-from folkmoot.engine.calls import UNKNOWN
+from folkmoot.engine.calls import closing_results
+from folkmoot.engine.protocol import Protocol
+from folkmoot.engine.seating import Seating
 from folkmoot.kernel.errors import FolkmootError
 from folkmoot.kernel.ids import NewId
 from folkmoot.runtime.options import WorkerOptions
@@ -25,6 +28,7 @@ from folkmoot.store.database import FAILURES, Database, Writer, try_lock
 _log = logging.getLogger("folkmoot.timekeeper")
 _SWEEP_LOCK = 0x666F6C6C
 _JITTER = 0.2
+_PAGE = 500
 _POISONOUS = (
     "The run took its worker down {limit} times while it ran apart from others, and is not tried again. Its last items show what "
     "it was about to do; look at the tool or model it was calling."
@@ -104,16 +108,24 @@ class Timekeeper:
     async def _fail_poisonous(self, writer: Writer, tenant_id: UUID, run_id: UUID) -> None:
         """Nobody drives such a run any more: its open calls are closed here, and it is told why it ends."""
         reason = _POISONOUS.format(limit=self._options.poison_limit)
-        closing: list[Item] = []
-        for call_id, call in (await conversations.open_calls(writer, tenant_id, run_id=run_id)).items():
-            text = UNKNOWN if call.has_begun else "This call has no result: the run has ended."
-            result = items.ToolResult(call_id, text, True, len(text.encode()))
-            closing.append(
-                Item(self._new_id(), ORCHESTRATOR, result, items.UnknownOutcome() if call.has_begun else None)
-            )
+        closing = list(await self._closed(writer, tenant_id, run_id))
         end = items.Ended(items.EndReason.FAILURE)
         closing.append(Item(self._new_id(), ORCHESTRATOR, items.OrchestratorMessage(reason), end))
         await workers.fail_poisonous(writer, tenant_id, run_id=run_id, closing=closing, reason=reason)
+
+    async def _closed(self, writer: Writer, tenant_id: UUID, run_id: UUID) -> tuple[Item, ...]:
+        """A result for each call that is open, in its own thread: what the conversation folds to is looked at, and nothing is decided."""
+        seating, protocol, after = Seating(await runs.resolved(writer, tenant_id, run_id=run_id)), Protocol(), 0
+        while page := await conversations.items_after(writer, tenant_id, run_id=run_id, after=after, limit=_PAGE):
+            for stored in page:
+                protocol.advance(seating, stored.item)
+            after = page[-1].sequence
+        found = await conversations.open_calls(writer, tenant_id, run_id=run_id)
+        calls = {
+            call_id: CallFact(call_id, CallState.BEGUN if call.has_begun else CallState.ASKED)
+            for call_id, call in found.items()
+        }
+        return closing_results(protocol, "the run has ended", calls=calls, new_id=self._new_id)
 
     async def close(self) -> None:
         if self._task is not None:

@@ -75,7 +75,9 @@ class Transcript:
         """Everything up to the claim. Nobody else writes facts while the claim holds."""
         tenant_id, run_id = self._claim.tenant_id, self._claim.run_id
         self.seating = Seating(await runs.resolved(reader, tenant_id, run_id=run_id))
-        self.views = Views(self.seating.main_names, gated=self.seating.gated)
+        self.views = Views(
+            self.seating.main_names, gated=self.seating.gated, finishing_tool=self.seating.finishing_tool
+        )
         self.sizes = PromptSizes(self.seating, self.views)
         if not self._upto:
             return

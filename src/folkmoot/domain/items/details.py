@@ -56,10 +56,14 @@ class Floor:
 
 @dataclass(frozen=True, slots=True)
 class Routed:
-    """A decision that a router's model made, or could not be brought to make; the floor follows, or the next router's decision."""
+    """A decision that a router's model made, or could not be brought to make; the floor follows, or the next router's decision.
+
+    `place`: the floor that it is for, as the step's key has it; a reply that comes late is for one that was given already.
+    """
 
     participant: str
     routing: Routing
+    place: str
     type: Literal["routed"] = "routed"
 
 
@@ -69,6 +73,7 @@ class NoChoice:
 
     participant: str
     reply: str
+    place: str
     type: Literal["no_choice"] = "no_choice"
 
 
