@@ -61,7 +61,10 @@ def test_who_was_chosen_for_a_turn_and_why_is_told_once(capfd: pytest.CaptureFix
         UUID(int=1), "desk", 1, UUID(int=2), 1, "coder", "Rule 1: turn 1.", is_fallback=False, depth=1
     )
     printer, words = Printer(), items.OrchestratorMessage("desk chose coder.")
-    for detail in (items.Routed("Expert", routing, "Expert:1"), items.Floor("Expert", 1, (routing,), agent=UUID(int=2))):
+    for detail in (
+        items.Routed("Expert", routing, "Expert:1"),
+        items.Floor("Expert", 1, (routing,), agent=UUID(int=2)),
+    ):
         printer.show(StoredItem(4, NOW, Item(UUID(int=4), items.ORCHESTRATOR, words, detail, UUID(int=9))))
     printed = capfd.readouterr()
     assert (printed.out + printed.err).splitlines() == ["-- desk chose coder (Rule 1: turn 1.)"]

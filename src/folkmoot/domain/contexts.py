@@ -94,7 +94,7 @@ def effective(stored: Mapping[str, Json]) -> ContextSettings:
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What providers have shown of our guesses for a participant. `ratio`: tokens that they counted for each guessed one.
+    """What providers have shown of our guesses for a participant and a model. `ratio`: tokens that they counted for each guessed one.
 
     The smallest guesses that a provider refused as too long (null: none was): `refused_tokens` of the participant's prompts,
     `refused_part` of what its summariser was shown.

@@ -8,7 +8,7 @@ large for the summariser is taken bit by bit, each with a summary of its own. De
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from folkmoot.domain.contexts import (
     UNCORRECTED,
@@ -61,11 +61,16 @@ class Room:
 
 
 class Prompts:
-    """Where each view's next prompt stands. `corrections`: by participant; `unread_tokens`: what has been decided and is not yet in the
+    """Where each view's next prompt stands. `corrections`: by participant and model; `unread_tokens`: what has been decided and is not yet in the
     views."""
 
     def __init__(
-        self, seating: Seating, views: Views, *, corrections: Mapping[str, Correction], unread_tokens: int = 0
+        self,
+        seating: Seating,
+        views: Views,
+        *,
+        corrections: Mapping[tuple[str, str], Correction],
+        unread_tokens: int = 0,
     ) -> None:
         self._seating = seating
         self._views = views
@@ -74,8 +79,7 @@ class Prompts:
 
     def of(self, view_key: str, *, seat: str, beside: int) -> PromptFact:
         view, settings = self._views.of[view_key], self._seating.definition.context
-        participant = self._seating.participants[seat].name
-        correction, fixed = self._corrections.get(participant, UNCORRECTED), beside + self._unread_tokens
+        correction, fixed = self._correction(seat), beside + self._unread_tokens
         guessed = view.tokens + fixed
         if settings.mode is ContextMode.NONE:
             return PromptFact(guessed, round(guessed * correction.ratio))
@@ -88,6 +92,14 @@ class Prompts:
             mark = room.low if view.is_settling else room.compact_at
             cover = _cover(view, room) if guessed > mark else None
         return PromptFact(guessed, round(guessed * room.ratio), view.covered_upto, trim_upto, cover)
+
+    def _correction(self, seat_key: str) -> Correction:
+        """What is known of the guesses for a seat: of its own model, and of what its summariser was shown."""
+        seat = self._seating.participants[seat_key]
+        own = self._corrections.get((seat.name, seat.model.model_name), UNCORRECTED)
+        summariser = self._seating.summariser(seat_key).model_name
+        part = self._corrections.get((seat.name, summariser), UNCORRECTED).refused_part
+        return own if part == own.refused_part else replace(own, refused_part=part)
 
     def _room(self, seat_key: str, settings: ContextSettings, correction: Correction, *, fixed: int) -> Room:
         seat = self._seating.participants[seat_key]

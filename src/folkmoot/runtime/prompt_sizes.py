@@ -29,7 +29,7 @@ class PromptSizes:
     def __init__(self, seating: Seating, views: Views) -> None:
         self._seating = seating
         self._views = views
-        self._corrections: dict[str, Correction] = {}
+        self._corrections: dict[tuple[str, str], Correction] = {}  # by participant and model
         self._guesses: dict[UUID, int] = {}
 
     @property
@@ -48,9 +48,10 @@ class PromptSizes:
         name = prompted.participant
         if name not in self._seating.participants:
             return
-        self._corrections[name] = Correction(refused_tokens=prompted.refused_tokens, refused_part=prompted.refused_part)
+        key = (name, prompted.model)
+        self._corrections[key] = Correction(refused_tokens=prompted.refused_tokens, refused_part=prompted.refused_part)
         if prompted.usage is not None and prompted.guessed_tokens is not None:
-            self._correct(name, prompted.usage, prompted.guessed_tokens)
+            self._correct(key, prompted.usage, prompted.guessed_tokens)
         if name in self._views.of:  # else it works in threads, which are trimmed anew
             self._trim(name, name, prompted.trimmed_upto)
 
@@ -68,7 +69,7 @@ class PromptSizes:
         guessed = sum(estimates.entry_tokens(entry) for entry in shown) + estimates.tokens_of(step.instruction or "")
         if view is None or step.purpose is Purpose.ROUTE:
             return PromptFact(guessed, guessed)
-        ratio = self._corrections.get(step.participant, UNCORRECTED).ratio
+        ratio = self._corrections.get(self._key(step), UNCORRECTED).ratio
         return PromptFact(guessed, round(guessed * ratio), view.covered_upto, view.trimmed_upto)
 
     def read(self, step: AskModel) -> list[Entry]:
@@ -83,19 +84,24 @@ class PromptSizes:
     def note_reply(self, step: AskModel, call_id: UUID, usage: Usage) -> None:
         guessed = self._guesses.pop(call_id, None)
         if guessed is not None and step.purpose not in (Purpose.COMPACTION, Purpose.ROUTE):
-            self._correct(step.participant, usage, guessed)
+            self._correct(self._key(step), usage, guessed)
 
     def note_failure(self, step: AskModel, call_id: UUID, failure: FailureClass) -> int | None:
         """What the prompt of a failed call was guessed to hold; a refusal as too long says that it is more than fits."""
         guessed = self._guesses.pop(call_id, None)
         if guessed is not None and failure is FailureClass.CONTEXT_TOO_LONG and step.purpose is not Purpose.ROUTE:
-            known = self._corrections.get(step.participant, UNCORRECTED)
+            key = (step.participant, self._seating.model_of(step).model_name)
+            known = self._corrections.get(key, UNCORRECTED)
             if step.purpose is Purpose.COMPACTION:
                 known = replace(known, refused_part=min(guessed, known.refused_part or guessed))
             else:
                 known = replace(known, refused_tokens=min(guessed, known.refused_tokens or guessed))
-            self._corrections[step.participant] = known
+            self._corrections[key] = known
         return guessed
+
+    def _key(self, step: AskModel) -> tuple[str, str]:
+        """By what is kept what is known of a step's seat."""
+        return step.participant, self._seating.participants[step.seat].model.model_name
 
     def entries(self, step: AskModel, *, trim_upto: int) -> list[Entry]:
         """The step's view, once old results up to a sequence are trimmed."""
@@ -108,10 +114,10 @@ class PromptSizes:
             settings, reads_on = self._seating.definition.context, self._seating.reads_on(seat)
             view.trim(upto, shortened_calls(view, settings, reads_on=reads_on))
 
-    def _correct(self, participant: str, usage: Usage, guessed: int) -> None:
+    def _correct(self, key: tuple[str, str], usage: Usage, guessed: int) -> None:
         counted = usage.input + usage.cached_input + usage.cache_write
         if not counted or not guessed or usage.estimated:
             return
         least, most = _RATIOS
-        known = self._corrections.get(participant, UNCORRECTED)
-        self._corrections[participant] = replace(known, ratio=min(max(counted / guessed, least), most))
+        known = self._corrections.get(key, UNCORRECTED)
+        self._corrections[key] = replace(known, ratio=min(max(counted / guessed, least), most))

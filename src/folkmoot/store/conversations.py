@@ -77,13 +77,14 @@ async def noted_model_calls(reader: Reader, tenant_id: UUID, *, run_id: UUID) ->
 
 @dataclass(frozen=True, slots=True)
 class Prompted:
-    """What a run's model calls tell of a participant's prompts. `trimmed_upto`: a sequence, 0 if nothing was trimmed.
+    """What a run's calls of a model tell of a participant's prompts. `trimmed_upto`: a sequence, 0 if nothing was trimmed.
 
     `refused_tokens`: the smallest guess that a provider refused as too long; `refused_part`: likewise of what a summariser was shown.
     `guessed_tokens` and `usage`: of the newest prompt that a provider counted. Null: there is none.
     """
 
     participant: str
+    model: str
     trimmed_upto: int
     refused_tokens: int | None
     refused_part: int | None
@@ -95,7 +96,7 @@ async def prompted(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> list[Pro
     rows = [row async for row in _sql.prompted(reader.connection, tenant_id=tenant_id, run_id=run_id)]
     return [
         Prompted(
-            row["participant"], row["trimmed_upto"], row["refused_tokens"], row["refused_part"], row["guessed_tokens"],
+            row["participant"], row["model"], row["trimmed_upto"], row["refused_tokens"], row["refused_part"], row["guessed_tokens"],
             USAGE.read(row["usage"]) if row["usage"] else None,
         )
         for row in rows

@@ -21,17 +21,17 @@ where tenant_id = :tenant_id and run_id = :run_id and voided_at is null
 order by started_at, model_call_id;
 
 -- name: prompted
--- Of each participant: up to where results were trimmed, the smallest prompt that was refused as too long, the newest that was counted.
+-- Of each participant and model: up to where results were trimmed, the smallest prompt that was refused as too long, the newest that was counted.
 with m as (
     select *, purpose not in ('compaction', 'route') and error_class is null and guessed_tokens > 0
               and not coalesce((usage ->> 'estimated')::boolean, true) as is_counted
     from model_call where tenant_id = :tenant_id and run_id = :run_id and voided_at is null)
-select participant, max(trimmed_upto) as trimmed_upto,
+select participant, model, max(trimmed_upto) as trimmed_upto,
     min(guessed_tokens) filter (where error_class = 'ContextTooLong' and purpose not in ('compaction', 'route')) as refused_tokens,
     min(guessed_tokens) filter (where error_class = 'ContextTooLong' and purpose = 'compaction') as refused_part,
     (array_agg(guessed_tokens order by started_at desc) filter (where is_counted))[1] as guessed_tokens,
     (array_agg(usage order by started_at desc) filter (where is_counted))[1] as usage
-from m group by participant;
+from m group by participant, model;
 
 -- name: open_calls
 -- Calls without a result, each with a person's word on it, and what that person is in the tenant now. The run's rows are read
