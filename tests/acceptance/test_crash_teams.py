@@ -126,3 +126,27 @@ async def test_control_a_choice_that_is_not_recorded_is_made_again(
 
     async with crews.crew(database, new_id, functions=crew.functions()):
         await until(is_asked_again)
+
+
+async def test_a_poisonous_team_has_a_result_for_each_call_in_its_own_thread(
+    database: Database, caller: Caller, new_id: NewId, crew: Hands
+) -> None:
+    """F13, B20: nobody drives it any more, and what is open in its threads is closed all the same."""
+    started = await crash_team.start(database, caller, new_id)
+
+    async def status_is(status: str) -> bool:
+        return bool((await panels.row_of(database, started))["status"] == status)
+
+    async with crews.crew(database, new_id, functions=crew.functions()):
+        await until(partial(status_is, "PendingApproval"))
+        await panels.execute(
+            database,
+            "update process set status = 'Running', pending_id = null, is_suspect = true, crash_count = 99, ready_at = folkmoot_now() "
+            "where run_id = $1",
+            started.run_id,
+        )
+        await until(partial(status_is, "Failed"))
+    found = [stored.item for stored in await panels.items_of(database, started)]
+    calls = {item.body.tool_call_id: item.thread_id for item in found if isinstance(item.body, items.ToolCall)}
+    results = [(item.body.tool_call_id, item.thread_id) for item in found if isinstance(item.body, items.ToolResult)]
+    assert len(results) == len(calls) and dict(results) == calls

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
-from engine_harness import Conversation, call, panel, propose, reply, seat, tool
+from engine_harness import NOW, Conversation, call, panel, propose, reply, seat, tool
 
 from folkmoot.domain import items
-from folkmoot.domain.definitions import Participant
-from folkmoot.domain.model_calls import FailureClass, ModelChoice, ModelFailure, ModelReply, Purpose, SystemText
+from folkmoot.domain.contexts import ContextMode, ContextSettings
+from folkmoot.domain.definitions import Participant, SystemPromptMode
+from folkmoot.domain.model_calls import (
+    FailureClass,
+    ModelChoice,
+    ModelFailure,
+    ModelReply,
+    OwnCall,
+    Purpose,
+    SystemText,
+)
 from folkmoot.domain.routers import CandidateKind, PinnedCandidate, PinnedRouter, RouterRule
 from folkmoot.engine.step import AskModel
 
@@ -245,3 +255,105 @@ def test_what_a_router_is_shown_fits_its_own_window() -> None:
     talk.say("Ann", "Long words. " * 2000)
     entries = talk.request(asked(talk))
     assert len(entries) == 2 and sum(len(e.text) for e in entries if not hasattr(e, "call_id")) < 2000  # type: ignore[union-attr]
+
+
+def test_a_choice_that_comes_after_a_rule_has_decided_counts_for_nothing() -> None:
+    """A person's word makes a rule match while the model is asked: the floor is given, and the late reply is of no floor."""
+    talk = Conversation(panel("Ann", routed(router(RouterRule("coder", last_author="Human")))))
+    talk.say("Ann", "Let us begin.")
+    late = asked(talk)
+    talk.hear("Let the coder speak.")
+    assert asked(talk).agent == CODER
+    talk.take(late, choose("writer"))
+    talk.say("Expert", "I code.")
+    talk.say("Ann", "Go on.")
+    step = asked(talk)
+    assert step.purpose is Purpose.ROUTE, "its next floor is decided anew"
+    assert talk.protocol == talk.refolded()
+    nobody = Conversation(panel("Ann", routed(router(RouterRule("coder", last_author="Human")))))
+    nobody.say("Ann", "Let us begin.")
+    late = asked(nobody)
+    nobody.hear("Let the coder speak.")
+    nobody.take(late, reply("Hm."))
+    nobody.say("Expert", "I code.")
+    nobody.say("Ann", "Go on.")
+    assert asked(nobody).call == 1, "nor does it take a try from the next one"
+
+
+def test_when_time_is_almost_up_the_fallback_is_taken_and_the_last_turn_given() -> None:
+    """B72: a model that is slow to choose does not eat the time for the answer."""
+    limits = {"duration_auto_termination": timedelta(minutes=10), "duration_warning_to_ai": timedelta(minutes=6)}
+    talk = Conversation(panel("Ann", routed(router()), **limits))
+    talk.deadline = NOW + timedelta(minutes=10)
+    talk.say("Ann", "Hello.")
+    talk.under_way = {asked(talk).key: UUID(int=99_999)}
+    talk.now = NOW + timedelta(minutes=9, seconds=10)
+    talk.settle()
+    assert asked(talk).agent == WRITER and talk.protocol.had_last_turn
+    assert "time was almost up" in (talk.details(items.Floor)[-1].router[0].reason or "")
+
+
+def test_of_the_newest_words_a_router_always_sees_something() -> None:
+    talk = Conversation(panel("Ann", routed(router(model=replace(CHOOSER, context_window=400)))))
+    talk.say("Ann", f"Begin {'long words ' * 2000} end.")
+    _, shown = talk.request(asked(talk))
+    assert not isinstance(shown, OwnCall) and "Begin" in shown.text and "end." in shown.text
+
+
+def test_what_one_candidates_model_refused_says_nothing_of_anothers() -> None:
+    """B22: windows are the models', and a seat may have several."""
+    base = routed(router(RouterRule("coder", turn_number=2), model=None))
+    small, large = (ModelChoice("scripted", name, context_window=size) for name, size in (("s", 2000), ("l", 200_000)))
+    agents = (replace(base.candidates[0], model=small), replace(base.candidates[1], model=large))
+    made = replace(base, model=large, candidates=agents)
+    talk = Conversation(panel("Ann", made, context=ContextSettings(mode=ContextMode.COMPACT)))
+    talk.say("Ann", "Well " * 900)
+    talk.say("Expert", "I see.")
+    talk.say("Ann", "Go on.")
+    assert asked(talk).agent == CODER
+    talk.take(asked(talk), ModelFailure(FailureClass.CONTEXT_TOO_LONG, "too long"))
+    while asked(talk).purpose is Purpose.COMPACTION:
+        talk.take(asked(talk), reply("In short: well."))
+    talk.say("Expert", "Fine.")
+    talk.say("Ann", "Words " * 1500)
+    assert (asked(talk).purpose, asked(talk).agent) == (Purpose.TURN, WRITER)
+
+
+def test_prompts_are_measured_with_whoever_was_chosen() -> None:
+    base = routed(router(RouterRule("coder", turn_number=1), model=None))
+    agents = (replace(base.candidates[0], prompts=("You code. " * 2000,)), base.candidates[1])
+    talk = Conversation(panel("Ann", replace(base, candidates=agents)))
+    assert talk.sizes.look_ahead
+    talk.say("Ann", "Well.")
+    assert talk.sizes.of(asked(talk)).guessed > 4000
+
+
+def test_a_view_that_looked_ahead_to_another_agent_is_as_before() -> None:
+    talk = Conversation(panel("Ann", routed(router(RouterRule("coder", turn_number=1), model=None))))
+    before, tokens = list(talk.view("Expert")), talk.views.of["Expert"].tokens
+    floor = items.Floor("Expert", 1, agent=CODER)
+    with talk.views.looking_ahead():
+        talk.views.add(items.Item(UUID(int=1), items.ORCHESTRATOR, items.OrchestratorMessage("Go."), floor))
+        assert "You code." in talk.view("Expert")[0].text  # type: ignore[union-attr]
+    view = talk.views.of["Expert"]
+    assert (view.entries, view.tokens, sum(view.sizes)) == (before, tokens, tokens)
+
+
+def test_a_rule_may_name_a_managers_thread_and_the_next_agent_has_its_own_prompt_there() -> None:
+    seats = routed(router(RouterRule("coder", thread="code"), RouterRule("coder", turn_number=2), model=None))
+    talk = Conversation(panel("Lead", seats, manager="Lead"))
+    for label, n in (("words", 1), ("words", 2), ("code", 3)):
+        sent = call("dispatch", agent="Expert", message=f"Part {n}.", mode="Continue", thread=label)
+        talk.say("Lead", reply("", sent))
+        step = asked(talk)
+        assert step.agent == (WRITER if n == 1 else CODER)
+        assert ("You code." if n > 1 else "You write.") in talk.view(step.thread_id)[0].text  # type: ignore[union-attr]
+        talk.say("Expert", "Done.")
+
+
+def test_whoever_shares_a_seat_is_told_something_where_defaults_are_replaced() -> None:
+    base = routed(router(RouterRule("coder", turn_number=1), model=None))
+    agents = tuple(replace(agent, prompts=()) for agent in base.candidates)
+    mode = SystemPromptMode.REPLACE
+    talk = Conversation(panel("Ann", replace(base, prompts=(), candidates=agents), system_prompt_mode=mode))
+    assert [entry.text for entry in talk.view("Expert") if isinstance(entry, SystemText)] == ["You are Expert."]
