@@ -22,6 +22,7 @@ from folkmoot.engine.step import AskModel, RunCall, Step, Wait
 
 CODER, WRITER, INNER = UUID(int=801), UUID(int=802), UUID(int=803)
 LOOK, WRITE, PAY = tool("look", is_read_only=True), tool("write"), tool("pay", is_gated=True)
+SUBMIT = tool("submit", is_terminal=True)
 AGENTS = ("Ann", "Ben", "Expert")
 
 
@@ -33,7 +34,7 @@ def expert() -> Any:
     inner = PinnedRouter(INNER, "inner", 1, candidates, "802", model=ModelChoice("scripted", "chooser"))
     outer = PinnedRouter(
         UUID(int=804), "outer", 1, (PinnedCandidate("inner", CandidateKind.ROUTER, INNER, 1), *candidates), "801",
-        (RouterRule("802", turn_number=2),), ModelChoice("scripted", "chooser"),
+        (RouterRule("802", turn_number=2), RouterRule("801", last_author="Human")), ModelChoice("scripted", "chooser"),
     )  # fmt: skip
     return replace(agents[1], routers=(outer, inner), candidates=agents)
 
@@ -59,7 +60,7 @@ of_manager = st.one_of(
 of_agent = st.sampled_from(
     [
         reply("Done."), reply("", call("look")), reply("I pay.", call("pay"), call("write")), reply("", call("dispatch")), EMPTY,
-        reply("", call("look"), call("look"), call("nothing")),
+        reply("", call("look"), call("look"), call("nothing")), reply("", call("submit"), call("look")),
     ]
 )  # fmt: skip
 of_router = st.sampled_from(
@@ -79,9 +80,12 @@ def outcome_of(data: st.DataObject, step: Step) -> ModelReply | ModelFailure | C
     return data.draw(of_manager if step.participant == "Lead" else of_agent)
 
 
-def go_on(data: st.DataObject, talk: Conversation) -> None:
-    """One more thing happens: an outcome, in any order, a person's word, or now and then a stop."""
-    step = data.draw(st.sampled_from(talk.steps))
+def go_on(data: st.DataObject, talk: Conversation, choices: dict[str, AskModel]) -> None:
+    """One more thing happens: an outcome, in any order, a person's word, or now and then a stop. `choices`: of routers, asked for."""
+    choices |= {s.key: s for s in talk.steps if isinstance(s, AskModel) and s.purpose is Purpose.ROUTE}
+    late = [step for key, step in choices.items() if key not in {s.key for s in talk.steps}]
+    step = data.draw(st.sampled_from((*talk.steps, *late)))
+    choices.pop(step.key, None)
     if data.draw(st.integers(0, 40)) == 0:
         talk.stop()
     elif isinstance(step, Wait):
@@ -138,14 +142,15 @@ def is_sound_at_the_end(talk: Conversation) -> None:
 def test_a_team_keeps_its_order_and_ends_whatever_comes(data: st.DataObject, at_once: int) -> None:
     people = HumanSettings(ChatMode.ON_QUESTION)
     talk = Conversation(
-        panel(seat("Lead", LOOK, PAY), seat("Ann", LOOK, WRITE, PAY), seat("Ben", PAY, WRITE), expert(), manager="Lead",
+        panel(seat("Lead", LOOK, PAY), seat("Ann", LOOK, WRITE, PAY), seat("Ben", PAY, WRITE, SUBMIT, LOOK), expert(), manager="Lead",
               maximum_concurrent_dispatches=at_once, human_settings=people, max_tool_call_loops=6, **NOT_IN_TEAMS)
     )  # fmt: skip
+    choices: dict[str, AskModel] = {}
     for _ in range(60):
         is_sound(talk)
         if not talk.steps:
             break
-        go_on(data, talk)
+        go_on(data, talk, choices)
     else:
         talk.stop()
     is_sound_at_the_end(talk)
