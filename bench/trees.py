@@ -55,15 +55,14 @@ create trigger bench_later before insert on process for each row when (new.paren
 # so many more roots that wait like the one that does, each for a sub-run of its own
 _COPIES = """
 with n as materialized (select gen_random_uuid() as root_id, gen_random_uuid() as child_id from generate_series(1, $1::int)),
-root as (select * from process where parent_id is null), child as (select * from process where parent_id is not null),
 roots as (
-    insert into process select (jsonb_populate_record(null::process, to_jsonb(root) || jsonb_build_object(
-        'run_id', n.root_id, 'tree_root_id', n.root_id, 'swarm_root_id', n.root_id))).* from root, n),
+    insert into process select r.* from process p, n, jsonb_populate_record(null::process, to_jsonb(p) || jsonb_build_object(
+        'run_id', n.root_id, 'tree_root_id', n.root_id, 'swarm_root_id', n.root_id)) r where p.parent_id is null),
 children as (
-    insert into process select (jsonb_populate_record(null::process, to_jsonb(child) || jsonb_build_object(
-        'run_id', n.child_id, 'parent_id', n.root_id, 'tree_root_id', n.root_id, 'swarm_root_id', n.root_id))).* from child, n)
-insert into sub_run_await select (jsonb_populate_record(null::sub_run_await, to_jsonb(a) || jsonb_build_object(
-    'run_id', n.root_id, 'sub_run_ids', jsonb_build_array(n.child_id)))).* from sub_run_await a, n
+    insert into process select r.* from process p, n, jsonb_populate_record(null::process, to_jsonb(p) || jsonb_build_object(
+        'run_id', n.child_id, 'parent_id', n.root_id, 'tree_root_id', n.root_id, 'swarm_root_id', n.root_id)) r where p.parent_id is not null)
+insert into sub_run_await select r.* from sub_run_await a, n, jsonb_populate_record(null::sub_run_await, to_jsonb(a) || jsonb_build_object(
+    'run_id', n.root_id, 'sub_run_ids', jsonb_build_array(n.child_id))) r
 """
 
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from bench.trees import TREE, WAITING
 
 _ROOT = Path(__file__).parents[2]
 
@@ -15,7 +16,7 @@ _ROOT = Path(__file__).parents[2]
 @pytest.mark.timeout(240)
 def test_quick_parts_measure_and_report(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "bench", "a", "e", "--quick", "--peers", "none", "--out", str(tmp_path)],
+        [sys.executable, "-m", "bench", "a", "e", "t", "--quick", "--peers", "none", "--out", str(tmp_path)],
         cwd=_ROOT,
         capture_output=True,
         text=True,
@@ -27,10 +28,14 @@ def test_quick_parts_measure_and_report(tmp_path: Path) -> None:
     e = next(line for line in lines if line["part"] == "e" and line["subject"] == "folkmoot")
     assert a["turns_per_s"] > 0 and a["cpu_ms_per_turn"] > 0
     assert 0 < e["first_call_ms_p50"] <= e["end_ms_p50"] <= e["end_ms_p95"]
+    tree = next(line for line in lines if line["subject"] == TREE)
+    waiting = next(line for line in lines if line["subject"] == WAITING)
+    assert tree["ratio"] > 0 and tree["longest_lock_wait_ms"] >= 0 and waiting["held"] == 0
     header = next(line for line in lines if line["subject"] == "header")
     assert (header["machine"]["fsync"], header["machine"]["synchronous_commit"]) == ("on", "on")
     page = (tmp_path / "RESULTS.md").read_text()
     assert "start to a one-turn run's end, ms p50" in page
+    assert "1,000 sub-runs under one root, over the time of as many separate runs" in page
     assert "Not measured: `python -m bench b`." in page
 
 
