@@ -83,6 +83,8 @@ def _ready(
     asking = [step for step in steps if isinstance(step, AskModel)]
     if not asking:
         return steps
+    if len(asking) == len(steps):
+        return _asking(seating, protocol, asking, facts, new_id)
     asked = _asking(seating, protocol, asking, facts, new_id)
     if isinstance(asked[0], Record):
         return asked

@@ -38,21 +38,33 @@ def give_floor(
     thread_id: str = MAIN_THREAD, message: str | None = None,
 ) -> Record | AskModel:  # fmt: skip
     """Opens a turn; where routers have to choose first, asks the next one's model. `message`: the work that the turn is about."""
-    name = floor.participant
-    place = str(floor.question or floor.dispatch or f"{name}:{protocol.turns.get(name, 0) + 1}")
+    seat = seating.participants.get(floor.participant)
+    if seat is not None and seat.routers:
+        found = _chosen(seating, protocol, facts, floor, thread_id=thread_id, message=message, new_id=new_id)
+        if not isinstance(found, tuple):
+            return found
+        floor = replace(floor, router=found, agent=found[-1].chosen_id)
+    return Record((Item(new_id(), ORCHESTRATOR, items.OrchestratorMessage(words), floor, new_id(), None, thread_id),))
+
+
+def _chosen(
+    seating: Seating, protocol: Protocol, facts: Facts, floor: items.Floor, *, thread_id: str, message: str | None, new_id: NewId
+) -> tuple[items.Routing, ...] | Record | AskModel:  # fmt: skip
+    """The decisions that lead to an agent; the question to the next router's model; or the fallback in its place, to be recorded."""
+    name, turn = floor.participant, protocol.turns.get(floor.participant, 0) + 1
+    place = str(floor.question or floor.dispatch or f"{name}:{turn}")
     choosing = protocol.choosing_at(thread_id, place)
     chain, undecided = _walked(seating, protocol, name, choosing, thread_id=thread_id)
-    if undecided is not None:
-        key = f"{_KEY}{place}:{len(chain) + 1}:{choosing.no_choices}"
-        why = _why_not_asked(seating, facts, choosing, failures_of(facts, key))
-        if why is None:
-            turn, tries = protocol.turns.get(name, 0) + 1, choosing.no_choices
-            return _question(undecided, name, key, turn=turn, tries=tries, thread_id=thread_id, message=message)
-        fallback = undecided.candidate(undecided.fallback)
-        routing = _routing(undecided, fallback, why, is_fallback=True, depth=len(chain) + 1)
-        return Record((_decided(undecided, items.Routed(name, routing, place), None, new_id, thread_id),))
-    opened = replace(floor, router=chain, agent=chain[-1].chosen_id) if chain else floor
-    return Record((Item(new_id(), ORCHESTRATOR, items.OrchestratorMessage(words), opened, new_id(), None, thread_id),))
+    if undecided is None:
+        return chain
+    key = f"{_KEY}{place}:{len(chain) + 1}:{choosing.no_choices}"
+    why = _why_not_asked(seating, facts, choosing, failures_of(facts, key))
+    if why is None:
+        tries = choosing.no_choices
+        return _question(undecided, name, key, turn=turn, tries=tries, thread_id=thread_id, message=message)
+    fallback = undecided.candidate(undecided.fallback)
+    routing = _routing(undecided, fallback, why, is_fallback=True, depth=len(chain) + 1)
+    return Record((_decided(undecided, items.Routed(name, routing, place), None, new_id, thread_id),))
 
 
 def _why_not_asked(seating: Seating, facts: Facts, choosing: Choosing, failures: Sequence[ModelCallFact]) -> str | None:
@@ -71,10 +83,7 @@ def _walked(
     seating: Seating, protocol: Protocol, name: str, choosing: Choosing, *, thread_id: str
 ) -> tuple[tuple[items.Routing, ...], PinnedRouter | None]:
     """The decisions up to an agent, or up to the first router whose model has to be asked: that one."""
-    seat = seating.participants.get(name)
-    if seat is None or not seat.routers:
-        return (), None
-    router: PinnedRouter | None = seat.routers[0]
+    router: PinnedRouter | None = seating.participants[name].routers[0]
     decided = {routing.router_id: routing for routing in choosing.chain}
     chain: tuple[items.Routing, ...] = ()
     while router is not None:
