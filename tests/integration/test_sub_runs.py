@@ -10,6 +10,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
+import asyncpg
 import panels
 import pytest
 import swarm_at_hand as swarm
@@ -154,6 +155,24 @@ async def test_a_start_that_is_wrong_starts_nothing_and_says_all_that_is_wrong(
     (row,) = await swarm.children(database, started)
     body = json.loads((await panels.rows_of(database, swarm.below(started, row), "resolved_definition"))[0]["body"])
     assert body["task"] == '{"a": 1} 3'
+
+
+async def test_a_time_too_long_for_any_deadline_is_refused_and_workers_go_on(
+    database: Database, caller: Caller, new_id: NewId
+) -> None:
+    """F13: no row can keep a worker from claiming others; the database takes none whose deadline would be no time."""
+    child = await swarm.publish(database, caller, new_id)
+    spans = ("P999999999D", "P1000000D", "-PT1S", "P999999D")
+    rules = script([start_call(durationAutoTermination=span) for span in spans], [AWAIT])
+    started = await run(database, caller, new_id, swarm.parent(new_id, [child], rules))
+    found = await swarm.results(database, started)
+    assert [is_error for _, is_error in found] == [True, True, True, False, False]
+    assert all("/durationAutoTermination" in text and "999,999 days" in text for text, _ in found[:3])
+    (row,) = await swarm.children(database, started)
+    assert (row["status"], row["duration_auto_termination"]) == ("Completed", timedelta(days=999_999))
+    for name in ("duration_auto_termination", "duration_human_timeout"):
+        with pytest.raises(asyncpg.CheckViolationError):
+            await panels.execute(database, f"update process set {name} = '1000000 days'")
 
 
 async def test_a_disabled_version_and_a_user_who_may_start_no_more_are_error_results(

@@ -16,6 +16,7 @@ from uuid import UUID
 
 from folkmoot.domain.calls import CallResult, SwarmAction
 from folkmoot.domain.run_status import RunStatus
+from folkmoot.domain.time_checks import is_usable
 from folkmoot.kernel.errors import BadInput, Fault, FolkmootError, Unreachable
 from folkmoot.kernel.ids import NewId
 from folkmoot.services import sub_run_starts, sub_runs
@@ -172,8 +173,8 @@ def _duration(text: Json) -> timedelta | None:
         found = SPAN.read(json.dumps(text))
     except ValueError:
         found = None
-    if found is None or found <= timedelta(0):
-        message = "This is no time to work in; write an ISO 8601 duration such as PT10M, or leave it out."
+    if found is None or not is_usable(found):
+        message = "This is no time to work in; write an ISO 8601 duration such as PT10M, of at most 999,999 days, or leave it out."
         raise BadInput("The run was not started.", (Fault("/durationAutoTermination", message),))
     return found
 

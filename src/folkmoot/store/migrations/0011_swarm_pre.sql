@@ -6,6 +6,10 @@ alter table process add column started_by text; -- the participant of its parent
 alter table process add column await_id uuid;
 alter table process add column awaits_since timestamptz;
 alter table process add constraint process_awaits check (await_id is null or status = 'PendingSubInteractions');
+-- no run may have a deadline that is no time: whoever claims it with others could claim none of them
+update process set duration_auto_termination = least(duration_auto_termination, '999999 days'), duration_human_timeout = least(duration_human_timeout, '999999 days')
+where greatest(duration_auto_termination, duration_human_timeout) >= '1000000 days';
+alter table process add constraint process_durations check (greatest(duration_auto_termination, duration_human_timeout) < '1000000 days');
 -- the sub-runs of a swarm that have not ended
 create index process_of_swarm on process (tenant_id, swarm_root_id) where parent_kind = 'Interaction' and ended_at is null;
 
