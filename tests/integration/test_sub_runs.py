@@ -85,7 +85,7 @@ async def test_a_run_starts_two_others_awaits_them_and_gets_what_came_of_them(
     assert [each["id"] for each in told] == [str(each["run_id"]) for each in below]
     assert {each["status"] for each in told} == {"Completed"}
     assert row["claim_number"] == 2  # it gave back its worker once, and was woken once
-    assert row["await_id"] is row["awaits_since"] is None
+    assert row["await_ids"] is row["awaits_since"] is None
 
 
 async def test_an_await_of_any_ends_with_the_first_and_the_other_can_be_listed_and_stopped(
@@ -198,6 +198,42 @@ async def test_a_disabled_version_and_a_user_who_may_start_no_more_are_error_res
     ((text, is_error),) = await swarm.results(database, started)
     assert is_error and "'start'" in text
     assert not await panels.fetch(database, "select from process where parent_id is not null")
+
+
+async def test_agents_at_work_side_by_side_each_go_on_when_what_they_await_has_ended(
+    database: Database, caller: Caller, new_id: NewId
+) -> None:
+    """A manager's agents: the end of what the second awaits wakes the run, though the first still waits."""
+    child = await swarm.publish(database, caller, new_id)
+    slow = await swarm.publish(database, caller, new_id, name="slow", version=SLOW)
+    sent = [call("dispatch", agent=name, message="Await.", mode="OneTime") for name in ("Ann", "Ben")]
+    of_agents = [
+        script([start_call("slow"), start_call("child")], sent, [call("finish", answer="Good.")], participant="Boss"),
+        script([call("await_interactions", ids=["$1"])], "A.", participant="Ann"),
+        script([call("await_interactions", ids=["$2"])], "B.", participant="Ben"),
+        swarm.TALK,
+    ]
+    rules = {"rules": [rule for each in of_agents[:3] for rule in each["rules"][:-1]] + of_agents[3]["rules"]}
+    resolved = swarm.parent(
+        new_id, [slow, child], rules, names=("Boss", "Ann", "Ben"), participants=("Boss", "Ann", "Ben"), manager="Boss"
+    )
+    started, model = await swarm.start(database, caller, new_id, resolved), Filling(database)
+    model.held = {name: asyncio.Event() for name in ("Slow", "Kid")}
+    async with crew(database, new_id, bench=swarm.bench(), model=model):
+        await until(waits(database, started))
+        assert len((await panels.row_of(database, started))["await_ids"]) == 2
+        model.held["Kid"].set()
+
+        async def has_gone_on() -> bool:
+            return "Ben: B." in panels.texts(await panels.items_of(database, started))
+
+        await until(has_gone_on)
+        await until(waits(database, started))
+        assert len((await panels.row_of(database, started))["await_ids"]) == 1
+        model.held["Slow"].set()
+        await until(lambda: panels.has_ended(database, started))
+    row = await panels.row_of(database, started)
+    assert (row["status"], row["output"], row["await_ids"]) == ("Completed", "Good.", None)
 
 
 async def test_a_start_beyond_a_limit_is_an_error_result_and_no_queue(
