@@ -153,6 +153,7 @@ class Closure:
             dict(request.inputs),
             secrets=body.inputs_connector_authentication_secret,
             bindings=body.inputs_connector_binding,
+            chooses_secrets=request.chooses_secrets,
         )
         self.faults += [self._placed(fault) for fault in found]
         if request.response_json_schema is not None:

@@ -183,6 +183,7 @@ async def _resolved(
     stack = above.credential_stack
     request = StartFields(
         inputs=wanted.inputs,
+        chooses_secrets=False,
         inherited_disabled_tools=above.disabled_tools,
         inherited_stack=stack if stack is not None and stack.passes_to_children else None,
         model=above.model_for_all,
