@@ -16,7 +16,7 @@ from panels import Started
 
 from folkmoot.domain.budgets import Budget, BudgetAbove
 from folkmoot.domain.credentials import CredentialStackVersion, StackEntry, StackSnapshot, StackSource
-from folkmoot.domain.definitions import InteractionVersion, ResolvedInteraction
+from folkmoot.domain.definitions import InteractionVersion, Reference, ResolvedInteraction
 from folkmoot.domain.model_calls import ModelChoice
 from folkmoot.domain.runs import Claim
 from folkmoot.domain.swarms import SwarmLimits, SwarmSettings
@@ -26,7 +26,7 @@ from folkmoot.kernel.ids import NewId
 from folkmoot.services import apply, sub_run_starts
 from folkmoot.services import runs as run_services
 from folkmoot.services.apply import Document
-from folkmoot.services.sub_run_starts import Wanted
+from folkmoot.services.sub_run_starts import Outcome, Wanted
 from folkmoot.store import runs
 from folkmoot.store.database import Database
 
@@ -47,19 +47,30 @@ class House:
         child = await swarm.publish(self.database, self.caller, self.new_id, version=version)
         resolved = swarm.parent(self.new_id, [child], swarm.TALK, **settings)
         started = await swarm.start(self.database, self.caller, self.new_id, resolved)
+        return await self.claimed(started)
+
+    async def claimed(self, started: Started) -> Started:
         worker_id = await panels.register(self.database, self.new_id)
         self.claims |= {
             found.claim.run_id: found.claim for found in await panels.claim(self.database, worker_id, batch=100)
         }
         return started
 
+    async def start_as(self, started: Started, wanted: Wanted) -> Outcome:
+        (outcome,) = await sub_run_starts.start(
+            self.database,
+            self.claims[started.run_id],
+            wanted=[wanted],
+            bench=swarm.bench(),
+            new_id=self.new_id,
+            tell=lambda _: None,
+        )
+        return outcome
+
     async def start(self, started: Started, **wanted: Any) -> ResolvedInteraction:
         """Start its child; the closure it got."""
         run_id = wanted.pop("run_id", None) or self.new_id()
-        (outcome,) = await sub_run_starts.start(
-            self.database, self.claims[started.run_id], wanted=[Wanted(run_id, "Ann", "child", **wanted)],
-            bench=swarm.bench(), new_id=self.new_id, tell=lambda _: None,
-        )  # fmt: skip
+        outcome = await self.start_as(started, Wanted(run_id, "Ann", "child", **wanted))
         if isinstance(outcome, FolkmootError):
             raise outcome
         async with self.database.reader() as reader:
@@ -139,8 +150,43 @@ async def test_budgets_above_hold_with_all_those_above_them(house: House) -> Non
 
 async def test_limits_of_a_sub_runs_own_can_lower_those_of_the_tree_and_never_raise_them() -> None:
     tree = SwarmLimits(3, 20, 200)
-    assert tree.lowered(SwarmSettings(max_depth=9, max_concurrent=2)) == SwarmLimits(3, 2, 200)
-    assert tree.lowered(SwarmSettings()) == tree
+    assert tree.lowered(SwarmSettings(max_depth=9, max_concurrent=2), depth=1) == SwarmLimits(3, 2, 200)
+    assert tree.lowered(SwarmSettings(), depth=1) == tree
+    depths = [tree.lowered(SwarmSettings(max_depth=1), depth=depth).max_depth for depth in (1, 2, 3)]
+    assert depths == [2, 3, 3]
+
+
+async def test_limits_of_a_sub_runs_own_interaction_hold_for_what_it_starts(house: House) -> None:
+    """Its own maxDepth counts from itself: 1 lets it start others that start none."""
+    child = await swarm.publish(house.database, house.caller, house.new_id, name="leaf")
+    leaf = Reference("leaf", swarm.NAMESPACE)
+    own = SwarmSettings((leaf,), ("Kid",), max_depth=1, max_concurrent=2, max_total=500)
+    started = await house.parent(replace(OWN, swarm=own), limits=SwarmLimits(9, 20, 200))
+    found = await house.start(started)
+    assert found.swarm is not None and found.swarm.limits == SwarmLimits(2, 2, 200) and found.swarm.depth == 1
+    (row,) = await swarm.children(house.database, started)
+    below = await house.claimed(swarm.below(started, row))
+    leaf_id = house.new_id()
+    assert await house.start_as(below, Wanted(leaf_id, "Kid", child.name)) is None
+    (row,) = await swarm.children(house.database, below)
+    assert (row["depth"], row["run_id"]) == (2, leaf_id)
+
+
+async def test_depth_of_a_sub_runs_own_is_no_deeper_than_it_says(house: House) -> None:
+    """One whose own interaction says 1, below one that could go on to 9, starts what can start nothing."""
+    await swarm.publish(house.database, house.caller, house.new_id, name="leaf")
+    inner = SwarmSettings((Reference("leaf", swarm.NAMESPACE),), ("Kid",))
+    await swarm.publish(house.database, house.caller, house.new_id, name="middle", version=replace(OWN, swarm=inner))
+    outer = SwarmSettings((Reference("middle", swarm.NAMESPACE),), ("Kid",), max_depth=1)
+    started = await house.parent(replace(OWN, swarm=outer), limits=SwarmLimits(9, 20, 200))
+    await house.start(started)
+    (row,) = await swarm.children(house.database, started)
+    second = await house.claimed(swarm.below(started, row))
+    assert await house.start_as(second, Wanted(house.new_id(), "Kid", "middle")) is None
+    (row,) = await swarm.children(house.database, second)
+    third = await house.claimed(swarm.below(started, row))
+    refused = await house.start_as(third, Wanted(house.new_id(), "Kid", "leaf"))
+    assert isinstance(refused, Conflict) and "down to depth 2 (maxDepth), and this one would be at 3" in str(refused)
 
 
 async def test_a_start_made_again_by_the_same_call_starts_nothing_twice(house: House) -> None:

@@ -36,6 +36,7 @@ from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.ids import NewId
 from folkmoot.services import definitions, runs, starting
 from folkmoot.store.database import Database
+from folkmoot.store.run_lists import RunFilter
 
 AWAIT = call("await_interactions")
 SLOW = replace(swarm.CHILD, agents=(AgentBinding(Reference("kid"), "Slow"),))
@@ -499,5 +500,7 @@ async def test_a_run_shows_its_place_in_its_tree(database: Database, caller: Cal
         True,
         str(started.run_id),
     )
+    rows = await runs.page(database, caller, wanted=RunFilter(), after=None, limit=10)
+    assert [(row.swarm.started, row.swarm.children) for row in rows if row.swarm is not None] == [(1, ())] * 2  # B63
     lone = await panels.start(database, new_id, tenant_id=caller.tenant_id)
     assert (await shown(lone.run_id))["swarm"] is None

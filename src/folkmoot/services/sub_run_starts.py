@@ -196,7 +196,8 @@ async def _resolved(
         return resolved
     stored = await references.enabled(reader, caller.tenant_id, kind=DefinitionKind.INTERACTION, reference=pinned)
     assert isinstance(stored, StoredVersion) and isinstance(stored.body, InteractionVersion)
-    limits = swarm.limits.lowered(stored.body.swarm) if stored.body.swarm is not None else swarm.limits
+    own = stored.body.swarm
+    limits = swarm.limits.lowered(own, depth=swarm.depth + 1) if own is not None else swarm.limits
     return replace(resolved, swarm=replace(resolved.swarm, limits=limits))
 
 

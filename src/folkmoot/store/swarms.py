@@ -107,14 +107,14 @@ async def children(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> tuple[Su
 
 
 async def _children(reader: Reader, tenant_id: UUID, run_ids: Sequence[UUID]) -> dict[UUID, tuple[SubRun, ...]]:
-    found: dict[UUID, tuple[SubRun, ...]] = {}
+    found: dict[UUID, list[SubRun]] = {}
     async for row in _sql.children(reader.connection, tenant_id=tenant_id, run_ids=run_ids):
         made = SubRun(
             row["run_id"], row["definition_id"], row["definition_version"], row["name"], RunStatus(row["status"]), row["started_by"] or "",
             row["created_at"], row["started_at"], row["ended_at"],
         )  # fmt: skip
-        found[row["parent_id"]] = (*found.get(row["parent_id"], ()), made)
-    return found
+        found.setdefault(row["parent_id"], []).append(made)
+    return {run_id: tuple(each) for run_id, each in found.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,13 +140,15 @@ async def results(
     }
 
 
-async def views(reader: Reader, tenant_id: UUID, *, limits: Mapping[UUID, SwarmLimits | None]) -> dict[UUID, SwarmView]:
+async def views(
+    reader: Reader, tenant_id: UUID, *, limits: Mapping[UUID, SwarmLimits | None], with_children: bool
+) -> dict[UUID, SwarmView]:
     """The places of runs in their trees. `limits`: by run, those it is pinned to, which hold until the tree's first sub-run is
-    started; null: it may start none."""
+    started; null: it may start none. `with_children`: else `children` are empty."""
     if not limits:
         return {}
     run_ids = list(limits)
-    own = await _children(reader, tenant_id, run_ids)
+    own = await _children(reader, tenant_id, run_ids) if with_children else {}
     rows = [row async for row in _sql.places(reader.connection, tenant_id=tenant_id, run_ids=run_ids)]
     return {row["run_id"]: _view(row, limits[row["run_id"]], own.get(row["run_id"], ())) for row in rows}
 
