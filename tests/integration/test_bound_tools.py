@@ -18,10 +18,10 @@ from definitions_at_hand import bench as machine
 from folkmoot.domain.approvals import server_of
 from folkmoot.domain.calls import Tool
 from folkmoot.domain.connectors import ConnectorHeader, OpenApiConnectorVersion
-from folkmoot.domain.definitions import AgentBinding, DefinitionKind, Reference
+from folkmoot.domain.definitions import AgentBinding, DefinitionKind, InteractionVersion, Reference
 from folkmoot.domain.operation_changes import OperationSettings
 from folkmoot.domain.operations import ApprovalMode, Bound, Http, OperationTarget, Place, SecretHeader
-from folkmoot.domain.swarms import StartableInteraction
+from folkmoot.domain.swarms import StartableInteraction, SwarmSettings
 from folkmoot.domain.tenancy import Caller
 from folkmoot.domain.tool_bindings import (
     AuthenticationHeader,
@@ -295,6 +295,41 @@ async def test_no_participant_chooses_a_secret_for_a_run_that_it_starts(panel: P
     whole = await runs.get(panel.database, panel.caller, run_id=row["run_id"])
     (tool, *_) = whole.resolved.participants[0].tools
     assert {header.secret_id for header in target_of(tool).headers} == {ours}
+
+
+async def test_what_takes_a_secret_that_nobody_could_choose_keeps_a_run_with_such_a_swarm_from_starting(
+    panel: Panel,
+) -> None:
+    await panel.secret("ours", "s3cr3t-ours")
+    orders = on_shop("orders", "orders/list", path_bindings=(NamedValue("customerId", "7"),))
+    chosen = SecretInput(
+        connector=Reference("shop"), operation="orders/list", name="chosen", header_name="authorization", is_required=True
+    )  # fmt: skip
+    agents = (AgentBinding(Reference("optimist"), "Ann"),)
+    top = InteractionVersion(
+        agents=agents, prompt="Go.", maximum_rounds=1, inputs_prompt=PANEL.inputs_prompt, swarm=SwarmSettings((AT_PANEL,), ("Ann",))
+    )  # fmt: skip
+    for secret, can_start in (
+        (chosen, False),
+        (replace(chosen, is_required=False), True),
+        (replace(chosen, default_secret=Reference("ours")), True),
+    ):
+        await panel.publish(external_operations_open_api=(orders,), inputs_connector_authentication_secret=(secret,))
+        await apply.apply(panel.database, panel.caller, [Document(SPACE, "top", top)], new_id=panel.new_id)
+        starts = starting.start(
+            panel.database, panel.caller, interaction=Reference("top", SPACE), request=StartFields(inputs=(ASK,)), bench=machine(SEARCH),
+            new_id=panel.new_id, tell=lambda _: None,
+        )  # fmt: skip
+        if can_start:
+            await starts
+            continue
+        with pytest.raises(BadInput) as caught:
+            await starts
+        (fault,) = caught.value.faults
+        assert (
+            f"'{SPACE}/panel'" in fault.message
+            and "input 'chosen' takes a secret, which only people choose" in fault.message
+        )
 
 
 async def test_what_is_wrong_with_bindings_is_told_when_saved(panel: Panel) -> None:

@@ -237,6 +237,29 @@ async def test_agents_at_work_side_by_side_each_go_on_when_what_they_await_has_e
     assert (row["status"], row["output"], row["await_ids"]) == ("Completed", "Good.", None)
 
 
+async def test_whoever_is_idle_is_told_of_a_sub_runs_end_and_takes_up_its_parent_at_once(
+    database: Database, caller: Caller, new_id: NewId
+) -> None:
+    """No worker looks by itself for as long as this lasts, and the one that ended the sub-run has something more urgent to do."""
+    slow = await swarm.publish(database, caller, new_id, version=SLOW)
+    started = await swarm.start(database, caller, new_id, swarm.parent(new_id, [slow], script([start_call()], [AWAIT])))
+    model = holding("Slow", "Ben")
+    looks: dict[str, Any] = {"slots": 1, "poll_seconds": 1000, "sweep_seconds": 1000}
+    async with crew(database, new_id, bench=swarm.bench(), model=model, **looks):
+        await until(lambda: "Slow" in model.asked)
+        async with crew(database, new_id, bench=swarm.bench(), **looks):
+            await until(lambda: is_registered(database, 2))
+            urgent = await panels.start(database, new_id, panels.interaction(new_id, names=("Ben",)))
+            await panels.execute(database, "update process set priority = 9 where run_id = $1", urgent.run_id)
+            model.held["Slow"].set()
+            await until(lambda: panels.has_ended(database, started))
+    assert (await panels.row_of(database, started))["status"] == "Completed"
+
+
+async def is_registered(database: Database, count: int) -> bool:
+    return len(await panels.fetch(database, "select from worker")) == count
+
+
 async def test_a_start_beyond_a_limit_is_an_error_result_and_no_queue(
     database: Database, caller: Caller, new_id: NewId
 ) -> None:
