@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -373,6 +374,65 @@ async def test_ends_of_many_sub_runs_and_appends_of_their_parents_do_not_deadloc
         await asyncio.wait_for(asyncio.gather(*ends, *map(at_work, families)), 30)
         for found in families:
             assert (await found.row())["signal_number"] == 12
+
+
+async def deadlocks(database: Database, new_id: NewId, monkeypatch: pytest.MonkeyPatch, *, is_under: bool) -> int:
+    """How many PostgreSQL finds when the end of a child and an append of the other parent are handed in together, in two families at
+    once: each lane has locked its rows before either locks the parent of what it ended. `is_under`: the ends say whose they are.
+
+    A lane waits for a lock here for as long as it takes; else it would give up before PostgreSQL looks for a deadlock.
+    """
+    monkeypatch.setattr(appends, "_LOCK_MILLISECONDS", 0)
+    families = [await family(database, new_id) for _ in range(2)]
+    await panels.execute(database, _GATE)
+    gate = await database.connect()
+    try:
+        await gate.execute("select pg_advisory_lock(1)")
+        async with appending(database) as appender:
+            under_way: list[asyncio.Task[Any]] = []
+            for count, (one, other) in enumerate((families, families[::-1]), 1):
+                end = one.end()
+                end.ends_under = end.ends_under if is_under else None
+                both = [end, Append(other.parent.claim, -1)]
+                under_way += [asyncio.create_task(appender.append(each)) for each in both]
+                await until(partial(has_blocked, database, count))
+            await gate.execute("select pg_advisory_unlock(1)")
+            await asyncio.wait_for(asyncio.gather(*under_way), 30)
+    finally:
+        await gate.close()
+    for found in families:
+        assert (await found.row())["signal_number"] == 1
+    await until(partial(has_ended_appending, database))  # whoever leaves hands in its counts
+    (row,) = await panels.fetch(database, "select deadlocks from pg_stat_database where datname = current_database()")
+    return int(row["deadlocks"])
+
+
+_GATE = """
+create function gate() returns trigger language plpgsql as $$ begin perform pg_advisory_xact_lock_shared(1); return null; end $$;
+create trigger a_gate after update of ended_at on process for each row when (new.ended_at is not null) execute function gate();
+"""
+
+
+async def has_blocked(database: Database, count: int) -> bool:
+    return len(await panels.fetch(database, f"{BLOCKED} and locktype = 'advisory'")) == count
+
+
+async def has_ended_appending(database: Database) -> bool:
+    looks = "select from pg_stat_activity where datname = current_database() and query like '%append_run%' and pid <> pg_backend_pid()"
+    return not await panels.fetch(database, looks)
+
+
+async def test_ends_that_are_gathered_by_their_parent_never_deadlock_with_appends_of_parents(
+    database: Database, new_id: NewId, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert await deadlocks(database, new_id, monkeypatch, is_under=True) == 0
+
+
+async def test_control_ends_in_mixed_batches_deadlock(
+    database: Database, new_id: NewId, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The negative control: each batch has one parent, and wants the other."""
+    assert await deadlocks(database, new_id, monkeypatch, is_under=False) == 1
 
 
 async def test_ends_under_one_parent_are_gathered_and_those_under_two_are_not(
