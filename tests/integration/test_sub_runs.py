@@ -35,6 +35,7 @@ from folkmoot.domain.swarms import PinnedSwarm, SwarmLimits
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.ids import NewId
 from folkmoot.services import definitions, runs, starting
+from folkmoot.store.appends import Append, Appender
 from folkmoot.store.database import Database
 from folkmoot.store.run_lists import RunFilter
 
@@ -235,6 +236,25 @@ async def test_agents_at_work_side_by_side_each_go_on_when_what_they_await_has_e
         await until(lambda: panels.has_ended(database, started))
     row = await panels.row_of(database, started)
     assert (row["status"], row["output"], row["await_ids"]) == ("Completed", "Good.", None)
+
+
+async def test_the_end_of_a_sub_run_is_handed_in_under_its_parent(
+    database: Database, caller: Caller, new_id: NewId, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By which the appender gathers it apart from all else."""
+    ends: dict[Any, Any] = {}
+    append = Appender.append
+
+    async def noting(appender: Appender, outcome: Append) -> Any:
+        if outcome.end is not None:
+            ends[outcome.claim.run_id] = outcome.ends_under
+        return await append(appender, outcome)
+
+    monkeypatch.setattr(Appender, "append", noting)
+    child = await swarm.publish(database, caller, new_id)
+    started = await run(database, caller, new_id, swarm.parent(new_id, [child], script([start_call()], [AWAIT])))
+    (row,) = await swarm.children(database, started)
+    assert ends == {started.run_id: None, row["run_id"]: started.run_id}
 
 
 async def test_whoever_is_idle_is_told_of_a_sub_runs_end_and_takes_up_its_parent_at_once(
