@@ -34,10 +34,11 @@ from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.swarms import PinnedSwarm, SwarmLimits
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.ids import NewId
-from folkmoot.services import definitions, runs, starting
+from folkmoot.services import answers, definitions, runs, starting
 from folkmoot.store.appends import Append, Appender
 from folkmoot.store.database import Database
 from folkmoot.store.run_lists import RunFilter
+from folkmoot.tools.functions import FunctionTools, function_tool
 
 AWAIT = call("await_interactions")
 SLOW = replace(swarm.CHILD, agents=(AgentBinding(Reference("kid"), "Slow"),))
@@ -236,6 +237,52 @@ async def test_agents_at_work_side_by_side_each_go_on_when_what_they_await_has_e
         await until(lambda: panels.has_ended(database, started))
     row = await panels.row_of(database, started)
     assert (row["status"], row["output"], row["await_ids"]) == ("Completed", "Good.", None)
+
+
+async def test_what_one_agent_awaits_goes_on_while_a_person_is_asked_about_anothers_call(
+    database: Database, caller: Caller, new_id: NewId
+) -> None:
+    """The approval stays open meanwhile, and counts when it comes."""
+
+    @function_tool(approval_mode="Always")
+    async def pay() -> str:
+        """Pay."""
+        return "paid"
+
+    slow = await swarm.publish(database, caller, new_id, version=SLOW)
+    sent = [call("dispatch", agent=name, message="Go.", mode="OneTime") for name in ("Ann", "Ben")]
+    of_agents = [
+        script([start_call()], sent, [call("finish", answer="Good.")], participant="Boss"),
+        script([call("pay")], "A.", participant="Ann"),
+        script([AWAIT], "B.", participant="Ben"),
+    ]
+    rules = {"rules": [rule for each in of_agents for rule in each["rules"][:-1]] + swarm.TALK["rules"]}
+    tools = {"Ann": (FunctionTools.discover({"pay": pay}).offered("pay"),)}
+    names = ("Boss", "Ann", "Ben")
+    resolved = swarm.parent(new_id, [slow], rules, names=names, participants=names, manager="Boss", tools=tools)
+    started, model = await swarm.start(database, caller, new_id, resolved), holding("Slow")
+
+    async def is_asked() -> bool:
+        row = await panels.row_of(database, started)
+        return row["status"] == "PendingApproval" and row["ready_at"] is None
+
+    async def has_gone_on() -> bool:
+        return "Ben: B." in panels.texts(await panels.items_of(database, started))
+
+    async with crew(database, new_id, bench=swarm.bench(), model=model, functions={"pay": pay}) as at_work:
+        await until(is_asked)
+        model.held["Slow"].set()
+        await until(has_gone_on)
+        await until(is_asked)
+        (asked,) = await panels.rows_of(database, started, "pending")
+        await answers.decide(
+            database, caller, run_id=started.run_id, call_id=asked["pending_id"], approves=True, reason=None,
+            arguments_hash=asked["binding_hash"].hex(), tell=at_work.tell,
+        )  # fmt: skip
+        await until(lambda: panels.has_ended(database, started))
+    row = await panels.row_of(database, started)
+    assert (row["status"], row["output"]) == ("Completed", "Good.")
+    assert ("paid", False) in await swarm.results(database, started)
 
 
 async def test_the_end_of_a_sub_run_is_handed_in_under_its_parent(
