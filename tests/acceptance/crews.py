@@ -21,6 +21,7 @@ from folkmoot.bootstrap.outside import Outside
 from folkmoot.domain.calls import CallResult, ResultTarget, SwarmTarget, Tool
 from folkmoot.domain.model_calls import Model, ModelChoice, ModelFailure, ModelReply, ModelRequest, OnText
 from folkmoot.domain.operations import SecretHeader
+from folkmoot.domain.runs import Claim
 from folkmoot.kernel.errors import NotFound
 from folkmoot.kernel.ids import NewId
 from folkmoot.llm.catalogue import prices_of
@@ -102,10 +103,11 @@ class Functions:
     sub_runs: SubRuns
 
     async def call(
-        self, tool: Tool, arguments: dict[str, Any], *, call_id: str, tenant_id: UUID, run_id: UUID, participant: str
+        self, tool: Tool, arguments: dict[str, Any], *, call_id: str, claim: Claim, participant: str
     ) -> CallResult:
+        tenant_id, run_id = claim.tenant_id, claim.run_id
         if isinstance(tool.target, SwarmTarget):
-            caller = Caller(UUID(call_id), tenant_id, run_id, participant)
+            caller = Caller(UUID(call_id), claim, participant)
             return await self.sub_runs.call(tool.target.action, arguments, caller)
         if isinstance(tool.target, ResultTarget):
             return await large_results.read(self.database, arguments, tenant_id=tenant_id, run_id=run_id)

@@ -7,8 +7,10 @@ from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
+import panels
 import pytest
 import pytest_asyncio
+import swarm_at_hand as swarm
 from connectors_at_hand import SPACE, Bench, Keeper, document
 from definitions_at_hand import AGENT, MODEL, PANEL, SEARCH, other_tenant
 from definitions_at_hand import bench as machine
@@ -16,9 +18,10 @@ from definitions_at_hand import bench as machine
 from folkmoot.domain.approvals import server_of
 from folkmoot.domain.calls import Tool
 from folkmoot.domain.connectors import ConnectorHeader, OpenApiConnectorVersion
-from folkmoot.domain.definitions import AgentBinding, DefinitionKind, Reference
+from folkmoot.domain.definitions import AgentBinding, DefinitionKind, InteractionVersion, Reference
 from folkmoot.domain.operation_changes import OperationSettings
 from folkmoot.domain.operations import ApprovalMode, Bound, Http, OperationTarget, Place, SecretHeader
+from folkmoot.domain.swarms import StartableInteraction, SwarmSettings
 from folkmoot.domain.tenancy import Caller
 from folkmoot.domain.tool_bindings import (
     AuthenticationHeader,
@@ -29,9 +32,10 @@ from folkmoot.domain.tool_bindings import (
 )
 from folkmoot.kernel.errors import BadDefinition, BadInput
 from folkmoot.kernel.ids import NewId
-from folkmoot.services import apply, definitions, operations, runs, starting, surveys
+from folkmoot.services import apply, definitions, operations, runs, starting, sub_run_starts, surveys
 from folkmoot.services.apply import Document
 from folkmoot.services.starting import StartFields
+from folkmoot.services.sub_run_starts import Wanted
 from folkmoot.store.database import Database
 
 AT_PANEL = Reference("panel", SPACE)
@@ -261,6 +265,71 @@ async def test_headers_come_from_connector_binding_and_run(panel: Panel) -> None
         assert f"The secret with the id {secret} was deleted, or never was" in message
     ((pointer, message),) = await panel.not_started(("chosen", "s3cr3t-itself"))
     assert pointer == "/inputs/1" and "s3cr3t" not in message
+
+
+async def test_no_participant_chooses_a_secret_for_a_run_that_it_starts(panel: Panel) -> None:
+    """conversation.md, Sub-interactions: whatever ids it has read somewhere; the input's default is what is sent."""
+    ours, theirs = await panel.secret("ours", "s3cr3t-ours"), await panel.secret("theirs", "s3cr3t-theirs")
+    orders = on_shop("orders", "orders/list", path_bindings=(NamedValue("customerId", "7"),))
+    chosen = SecretInput(
+        connector=Reference("shop"), operation="orders/list", name="chosen", header_name="authorization", default_secret=Reference("ours")
+    )  # fmt: skip
+    await panel.publish(external_operations_open_api=(orders,), inputs_connector_authentication_secret=(chosen,))
+    stored = await definitions.get(panel.database, panel.caller, kind=DefinitionKind.INTERACTION, reference=AT_PANEL)
+    startable = StartableInteraction("panel", SPACE, stored.definition.definition_id, stored.number, "", "{}")
+    above = swarm.parent(panel.new_id, [startable], swarm.TALK)
+    started = await swarm.start(panel.database, panel.caller, panel.new_id, above)
+    (claimed,) = await panels.claim(panel.database, await panels.register(panel.database, panel.new_id))
+    inputs = [(ASK, ("chosen", str(theirs))), (ASK, ("chosen", "s3cr3t-itself")), (ASK,)]
+    *refused, right = await sub_run_starts.start(
+        panel.database, claimed.claim, wanted=[Wanted(panel.new_id(), "Ann", "panel", each) for each in inputs], bench=machine(SEARCH),
+        new_id=panel.new_id, tell=lambda _: None,
+    )  # fmt: skip
+    for each in refused:
+        assert isinstance(each, BadInput)
+        (fault,) = each.faults
+        assert fault.pointer.startswith("/inputs/") and "no participant chooses secrets" in fault.message
+        assert "s3cr3t" not in str(each)
+    assert right is None
+    (row,) = await swarm.children(panel.database, started)
+    whole = await runs.get(panel.database, panel.caller, run_id=row["run_id"])
+    (tool, *_) = whole.resolved.participants[0].tools
+    assert {header.secret_id for header in target_of(tool).headers} == {ours}
+
+
+async def test_what_takes_a_secret_that_nobody_could_choose_keeps_a_run_with_such_a_swarm_from_starting(
+    panel: Panel,
+) -> None:
+    await panel.secret("ours", "s3cr3t-ours")
+    orders = on_shop("orders", "orders/list", path_bindings=(NamedValue("customerId", "7"),))
+    chosen = SecretInput(
+        connector=Reference("shop"), operation="orders/list", name="chosen", header_name="authorization", is_required=True
+    )  # fmt: skip
+    agents = (AgentBinding(Reference("optimist"), "Ann"),)
+    top = InteractionVersion(
+        agents=agents, prompt="Go.", maximum_rounds=1, inputs_prompt=PANEL.inputs_prompt, swarm=SwarmSettings((AT_PANEL,), ("Ann",))
+    )  # fmt: skip
+    for secret, can_start in (
+        (chosen, False),
+        (replace(chosen, is_required=False), True),
+        (replace(chosen, default_secret=Reference("ours")), True),
+    ):
+        await panel.publish(external_operations_open_api=(orders,), inputs_connector_authentication_secret=(secret,))
+        await apply.apply(panel.database, panel.caller, [Document(SPACE, "top", top)], new_id=panel.new_id)
+        starts = starting.start(
+            panel.database, panel.caller, interaction=Reference("top", SPACE), request=StartFields(inputs=(ASK,)), bench=machine(SEARCH),
+            new_id=panel.new_id, tell=lambda _: None,
+        )  # fmt: skip
+        if can_start:
+            await starts
+            continue
+        with pytest.raises(BadInput) as caught:
+            await starts
+        (fault,) = caught.value.faults
+        assert (
+            f"'{SPACE}/panel'" in fault.message
+            and "input 'chosen' takes a secret, which only people choose" in fault.message
+        )
 
 
 async def test_what_is_wrong_with_bindings_is_told_when_saved(panel: Panel) -> None:

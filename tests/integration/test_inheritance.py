@@ -16,8 +16,9 @@ from panels import Started
 
 from folkmoot.domain.budgets import Budget, BudgetAbove
 from folkmoot.domain.credentials import CredentialStackVersion, StackEntry, StackSnapshot, StackSource
-from folkmoot.domain.definitions import InteractionVersion, ResolvedInteraction
+from folkmoot.domain.definitions import InteractionVersion, Reference, ResolvedInteraction
 from folkmoot.domain.model_calls import ModelChoice
+from folkmoot.domain.runs import Claim
 from folkmoot.domain.swarms import SwarmLimits, SwarmSettings
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import BadInput, Conflict, FolkmootError
@@ -25,7 +26,7 @@ from folkmoot.kernel.ids import NewId
 from folkmoot.services import apply, sub_run_starts
 from folkmoot.services import runs as run_services
 from folkmoot.services.apply import Document
-from folkmoot.services.sub_run_starts import Wanted
+from folkmoot.services.sub_run_starts import Outcome, Wanted
 from folkmoot.store import runs
 from folkmoot.store.database import Database
 
@@ -40,22 +41,36 @@ class House:
         self.database = database
         self.caller = caller
         self.new_id = new_id
+        self.claims: dict[UUID, Claim] = {}
 
-    async def parent(self, version: InteractionVersion = OWN, *, claims: bool = True, **settings: Any) -> Started:
+    async def parent(self, version: InteractionVersion = OWN, **settings: Any) -> Started:
         child = await swarm.publish(self.database, self.caller, self.new_id, version=version)
         resolved = swarm.parent(self.new_id, [child], swarm.TALK, **settings)
         started = await swarm.start(self.database, self.caller, self.new_id, resolved)
-        if claims:
-            await panels.claim(self.database, await panels.register(self.database, self.new_id))
+        return await self.claimed(started)
+
+    async def claimed(self, started: Started) -> Started:
+        worker_id = await panels.register(self.database, self.new_id)
+        self.claims |= {
+            found.claim.run_id: found.claim for found in await panels.claim(self.database, worker_id, batch=100)
+        }
         return started
+
+    async def start_as(self, started: Started, wanted: Wanted) -> Outcome:
+        (outcome,) = await sub_run_starts.start(
+            self.database,
+            self.claims[started.run_id],
+            wanted=[wanted],
+            bench=swarm.bench(),
+            new_id=self.new_id,
+            tell=lambda _: None,
+        )
+        return outcome
 
     async def start(self, started: Started, **wanted: Any) -> ResolvedInteraction:
         """Start its child; the closure it got."""
         run_id = wanted.pop("run_id", None) or self.new_id()
-        (outcome,) = await sub_run_starts.start(
-            self.database, started.tenant_id, parent_id=started.run_id, wanted=[Wanted(run_id, "Ann", "child", **wanted)],
-            bench=swarm.bench(), new_id=self.new_id, tell=lambda _: None,
-        )  # fmt: skip
+        outcome = await self.start_as(started, Wanted(run_id, "Ann", "child", **wanted))
         if isinstance(outcome, FolkmootError):
             raise outcome
         async with self.database.reader() as reader:
@@ -92,7 +107,7 @@ async def test_a_warning_keeps_its_place_within_a_shorter_time(house: House) -> 
 async def test_rounds_are_at_most_those_of_the_run_above(house: House) -> None:
     for own, above, holds in ((None, 3, 3), (2, 3, 2), (5, 3, 3), (5, None, 5), (None, None, None)):
         version = replace(OWN, maximum_rounds=own, is_solution_proposal_allowed=True)
-        started = await house.parent(version, claims=False, maximum_rounds=above)
+        started = await house.parent(version, maximum_rounds=above)
         assert (await house.start(started)).maximum_rounds == holds
 
 
@@ -103,7 +118,7 @@ async def test_disabled_tools_are_those_of_the_run_above_known_or_not(house: Hou
 
 async def test_the_operators_keys_are_allowed_where_they_are_above(house: House) -> None:
     for allows in (True, False, None):
-        started = await house.parent(claims=False, allow_platform_fallback=allows)
+        started = await house.parent(allow_platform_fallback=allows)
         assert (await house.start(started)).allow_platform_fallback is allows
 
 
@@ -117,9 +132,9 @@ async def test_a_credential_stack_goes_down_where_it_says_so(house: House) -> No
     )  # fmt: skip
     version = replace(OWN, credential_stack="own")
     passed_on = replace(above, passes_to_children=True)
-    started = await house.parent(version, claims=False, credential_stack=passed_on)
+    started = await house.parent(version, credential_stack=passed_on)
     assert (await house.start(started)).credential_stack == replace(passed_on, source=StackSource.PARENT)
-    started = await house.parent(version, claims=False, credential_stack=above)
+    started = await house.parent(version, credential_stack=above)
     stack = (await house.start(started)).credential_stack
     assert stack is not None and (stack.stack_name, stack.source) == ("own", StackSource.INTERACTION)
 
@@ -130,13 +145,48 @@ async def test_budgets_above_hold_with_all_those_above_them(house: House) -> Non
     found = await house.start(started)
     assert found.budgets_above == (above, BudgetAbove(started.run_id, Budget(calls=7))) and found.budget is None
     with pytest.raises(BadInput, match="budget of a run above limits money"):
-        await house.start(await house.parent(claims=False, budget=Budget(money=Decimal(1))))
+        await house.start(await house.parent(budget=Budget(money=Decimal(1))))
 
 
 async def test_limits_of_a_sub_runs_own_can_lower_those_of_the_tree_and_never_raise_them() -> None:
     tree = SwarmLimits(3, 20, 200)
-    assert tree.lowered(SwarmSettings(max_depth=9, max_concurrent=2)) == SwarmLimits(3, 2, 200)
-    assert tree.lowered(SwarmSettings()) == tree
+    assert tree.lowered(SwarmSettings(max_depth=9, max_concurrent=2), depth=1) == SwarmLimits(3, 2, 200)
+    assert tree.lowered(SwarmSettings(), depth=1) == tree
+    depths = [tree.lowered(SwarmSettings(max_depth=1), depth=depth).max_depth for depth in (1, 2, 3)]
+    assert depths == [2, 3, 3]
+
+
+async def test_limits_of_a_sub_runs_own_interaction_hold_for_what_it_starts(house: House) -> None:
+    """Its own maxDepth counts from itself: 1 lets it start others that start none."""
+    child = await swarm.publish(house.database, house.caller, house.new_id, name="leaf")
+    leaf = Reference("leaf", swarm.NAMESPACE)
+    own = SwarmSettings((leaf,), ("Kid",), max_depth=1, max_concurrent=2, max_total=500)
+    started = await house.parent(replace(OWN, swarm=own), limits=SwarmLimits(9, 20, 200))
+    found = await house.start(started)
+    assert found.swarm is not None and found.swarm.limits == SwarmLimits(2, 2, 200) and found.swarm.depth == 1
+    (row,) = await swarm.children(house.database, started)
+    below = await house.claimed(swarm.below(started, row))
+    leaf_id = house.new_id()
+    assert await house.start_as(below, Wanted(leaf_id, "Kid", child.name)) is None
+    (row,) = await swarm.children(house.database, below)
+    assert (row["depth"], row["run_id"]) == (2, leaf_id)
+
+
+async def test_depth_of_a_sub_runs_own_is_no_deeper_than_it_says(house: House) -> None:
+    """One whose own interaction says 1, below one that could go on to 9, starts what can start nothing."""
+    await swarm.publish(house.database, house.caller, house.new_id, name="leaf")
+    inner = SwarmSettings((Reference("leaf", swarm.NAMESPACE),), ("Kid",))
+    await swarm.publish(house.database, house.caller, house.new_id, name="middle", version=replace(OWN, swarm=inner))
+    outer = SwarmSettings((Reference("middle", swarm.NAMESPACE),), ("Kid",), max_depth=1)
+    started = await house.parent(replace(OWN, swarm=outer), limits=SwarmLimits(9, 20, 200))
+    await house.start(started)
+    (row,) = await swarm.children(house.database, started)
+    second = await house.claimed(swarm.below(started, row))
+    assert await house.start_as(second, Wanted(house.new_id(), "Kid", "middle")) is None
+    (row,) = await swarm.children(house.database, second)
+    third = await house.claimed(swarm.below(started, row))
+    refused = await house.start_as(third, Wanted(house.new_id(), "Kid", "leaf"))
+    assert isinstance(refused, Conflict) and "down to depth 2 (maxDepth), and this one would be at 3" in str(refused)
 
 
 async def test_a_start_made_again_by_the_same_call_starts_nothing_twice(house: House) -> None:
@@ -159,9 +209,9 @@ async def test_a_run_that_is_to_be_stopped_starts_no_more(house: House) -> None:
 async def test_a_model_that_a_command_puts_in_place_of_all_is_used_below_too(house: House) -> None:
     """Else sub-runs have the models that their definitions name; what a start gives single participants is for its run alone."""
     given = ModelChoice("openai-compatible", "other", base_url="http://127.0.0.1:9/v1")
-    found = await house.start(await house.parent(claims=False, model_for_all=given))
+    found = await house.start(await house.parent(model_for_all=given))
     assert ([each.model for each in found.participants], found.model_for_all) == ([given], given)
-    found = await house.start(await house.parent(claims=False))
+    found = await house.start(await house.parent())
     assert [each.model.provider for each in found.participants] == ["scripted"]
 
 

@@ -10,6 +10,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
+import asyncpg
 import panels
 import pytest
 import swarm_at_hand as swarm
@@ -33,8 +34,11 @@ from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.swarms import PinnedSwarm, SwarmLimits
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.ids import NewId
-from folkmoot.services import definitions, runs, starting
+from folkmoot.services import answers, definitions, runs, starting
+from folkmoot.store.appends import Append, Appender
 from folkmoot.store.database import Database
+from folkmoot.store.run_lists import RunFilter
+from folkmoot.tools.functions import FunctionTools, function_tool
 
 AWAIT = call("await_interactions")
 SLOW = replace(swarm.CHILD, agents=(AgentBinding(Reference("kid"), "Slow"),))
@@ -84,7 +88,7 @@ async def test_a_run_starts_two_others_awaits_them_and_gets_what_came_of_them(
     assert [each["id"] for each in told] == [str(each["run_id"]) for each in below]
     assert {each["status"] for each in told} == {"Completed"}
     assert row["claim_number"] == 2  # it gave back its worker once, and was woken once
-    assert row["await_id"] is row["awaits_since"] is None
+    assert row["await_ids"] is row["awaits_since"] is None
 
 
 async def test_an_await_of_any_ends_with_the_first_and_the_other_can_be_listed_and_stopped(
@@ -156,6 +160,24 @@ async def test_a_start_that_is_wrong_starts_nothing_and_says_all_that_is_wrong(
     assert body["task"] == '{"a": 1} 3'
 
 
+async def test_a_time_too_long_for_any_deadline_is_refused_and_workers_go_on(
+    database: Database, caller: Caller, new_id: NewId
+) -> None:
+    """F13: no row can keep a worker from claiming others; the database takes none whose deadline would be no time."""
+    child = await swarm.publish(database, caller, new_id)
+    spans = ("P999999999D", "P1000000D", "-PT1S", "P999999D")
+    rules = script([start_call(durationAutoTermination=span) for span in spans], [AWAIT])
+    started = await run(database, caller, new_id, swarm.parent(new_id, [child], rules))
+    found = await swarm.results(database, started)
+    assert [is_error for _, is_error in found] == [True, True, True, False, False]
+    assert all("/durationAutoTermination" in text and "999,999 days" in text for text, _ in found[:3])
+    (row,) = await swarm.children(database, started)
+    assert (row["status"], row["duration_auto_termination"]) == ("Completed", timedelta(days=999_999))
+    for name in ("duration_auto_termination", "duration_human_timeout"):
+        with pytest.raises(asyncpg.CheckViolationError):
+            await panels.execute(database, f"update process set {name} = '1000000 days'")
+
+
 async def test_a_disabled_version_and_a_user_who_may_start_no_more_are_error_results(
     database: Database, caller: Caller, new_id: NewId
 ) -> None:
@@ -179,6 +201,130 @@ async def test_a_disabled_version_and_a_user_who_may_start_no_more_are_error_res
     ((text, is_error),) = await swarm.results(database, started)
     assert is_error and "'start'" in text
     assert not await panels.fetch(database, "select from process where parent_id is not null")
+
+
+async def test_agents_at_work_side_by_side_each_go_on_when_what_they_await_has_ended(
+    database: Database, caller: Caller, new_id: NewId
+) -> None:
+    """A manager's agents: the end of what the second awaits wakes the run, though the first still waits."""
+    child = await swarm.publish(database, caller, new_id)
+    slow = await swarm.publish(database, caller, new_id, name="slow", version=SLOW)
+    sent = [call("dispatch", agent=name, message="Await.", mode="OneTime") for name in ("Ann", "Ben")]
+    of_agents = [
+        script([start_call("slow"), start_call("child")], sent, [call("finish", answer="Good.")], participant="Boss"),
+        script([call("await_interactions", ids=["$1"])], "A.", participant="Ann"),
+        script([call("await_interactions", ids=["$2"])], "B.", participant="Ben"),
+        swarm.TALK,
+    ]
+    rules = {"rules": [rule for each in of_agents[:3] for rule in each["rules"][:-1]] + of_agents[3]["rules"]}
+    resolved = swarm.parent(
+        new_id, [slow, child], rules, names=("Boss", "Ann", "Ben"), participants=("Boss", "Ann", "Ben"), manager="Boss"
+    )
+    started, model = await swarm.start(database, caller, new_id, resolved), Filling(database)
+    model.held = {name: asyncio.Event() for name in ("Slow", "Kid")}
+    async with crew(database, new_id, bench=swarm.bench(), model=model):
+        await until(waits(database, started))
+        assert len((await panels.row_of(database, started))["await_ids"]) == 2
+        model.held["Kid"].set()
+
+        async def has_gone_on() -> bool:
+            return "Ben: B." in panels.texts(await panels.items_of(database, started))
+
+        await until(has_gone_on)
+        await until(waits(database, started))
+        assert len((await panels.row_of(database, started))["await_ids"]) == 1
+        model.held["Slow"].set()
+        await until(lambda: panels.has_ended(database, started))
+    row = await panels.row_of(database, started)
+    assert (row["status"], row["output"], row["await_ids"]) == ("Completed", "Good.", None)
+
+
+async def test_what_one_agent_awaits_goes_on_while_a_person_is_asked_about_anothers_call(
+    database: Database, caller: Caller, new_id: NewId
+) -> None:
+    """The approval stays open meanwhile, and counts when it comes."""
+
+    @function_tool(approval_mode="Always")
+    async def pay() -> str:
+        """Pay."""
+        return "paid"
+
+    slow = await swarm.publish(database, caller, new_id, version=SLOW)
+    sent = [call("dispatch", agent=name, message="Go.", mode="OneTime") for name in ("Ann", "Ben")]
+    of_agents = [
+        script([start_call()], sent, [call("finish", answer="Good.")], participant="Boss"),
+        script([call("pay")], "A.", participant="Ann"),
+        script([AWAIT], "B.", participant="Ben"),
+    ]
+    rules = {"rules": [rule for each in of_agents for rule in each["rules"][:-1]] + swarm.TALK["rules"]}
+    tools = {"Ann": (FunctionTools.discover({"pay": pay}).offered("pay"),)}
+    names = ("Boss", "Ann", "Ben")
+    resolved = swarm.parent(new_id, [slow], rules, names=names, participants=names, manager="Boss", tools=tools)
+    started, model = await swarm.start(database, caller, new_id, resolved), holding("Slow")
+
+    async def is_asked() -> bool:
+        row = await panels.row_of(database, started)
+        return row["status"] == "PendingApproval" and row["ready_at"] is None
+
+    async def has_gone_on() -> bool:
+        return "Ben: B." in panels.texts(await panels.items_of(database, started))
+
+    async with crew(database, new_id, bench=swarm.bench(), model=model, functions={"pay": pay}) as at_work:
+        await until(is_asked)
+        model.held["Slow"].set()
+        await until(has_gone_on)
+        await until(is_asked)
+        (asked,) = await panels.rows_of(database, started, "pending")
+        await answers.decide(
+            database, caller, run_id=started.run_id, call_id=asked["pending_id"], approves=True, reason=None,
+            arguments_hash=asked["binding_hash"].hex(), tell=at_work.tell,
+        )  # fmt: skip
+        await until(lambda: panels.has_ended(database, started))
+    row = await panels.row_of(database, started)
+    assert (row["status"], row["output"]) == ("Completed", "Good.")
+    assert ("paid", False) in await swarm.results(database, started)
+
+
+async def test_the_end_of_a_sub_run_is_handed_in_under_its_parent(
+    database: Database, caller: Caller, new_id: NewId, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By which the appender gathers it apart from all else."""
+    ends: dict[Any, Any] = {}
+    append = Appender.append
+
+    async def noting(appender: Appender, outcome: Append) -> Any:
+        if outcome.end is not None:
+            ends[outcome.claim.run_id] = outcome.ends_under
+        return await append(appender, outcome)
+
+    monkeypatch.setattr(Appender, "append", noting)
+    child = await swarm.publish(database, caller, new_id)
+    started = await run(database, caller, new_id, swarm.parent(new_id, [child], script([start_call()], [AWAIT])))
+    (row,) = await swarm.children(database, started)
+    assert ends == {started.run_id: None, row["run_id"]: started.run_id}
+
+
+async def test_whoever_is_idle_is_told_of_a_sub_runs_end_and_takes_up_its_parent_at_once(
+    database: Database, caller: Caller, new_id: NewId
+) -> None:
+    """No worker looks by itself for as long as this lasts, and the one that ended the sub-run has something more urgent to do."""
+    slow = await swarm.publish(database, caller, new_id, version=SLOW)
+    started = await swarm.start(database, caller, new_id, swarm.parent(new_id, [slow], script([start_call()], [AWAIT])))
+    model = holding("Slow", "Ben")
+    looks: dict[str, Any] = {"slots": 1, "poll_seconds": 1000, "sweep_seconds": 1000}
+    async with crew(database, new_id, bench=swarm.bench(), model=model, **looks):
+        await until(lambda: "Slow" in model.asked)
+        async with crew(database, new_id, bench=swarm.bench(), **looks):
+            await until(lambda: is_registered(database, 2))
+            urgent = await panels.start(database, new_id, panels.interaction(new_id, names=("Ben",)))
+            await panels.execute(database, "update process set priority = 9 where run_id = $1", urgent.run_id)
+            model.held["Slow"].set()
+            await until(lambda: panels.has_ended(database, started))
+    assert (await panels.row_of(database, started))["status"] == "Completed"
+
+
+async def is_registered(database: Database, count: int) -> bool:
+    return len(await panels.fetch(database, "select from worker")) == count
 
 
 async def test_a_start_beyond_a_limit_is_an_error_result_and_no_queue(
@@ -444,5 +590,7 @@ async def test_a_run_shows_its_place_in_its_tree(database: Database, caller: Cal
         True,
         str(started.run_id),
     )
+    rows = await runs.page(database, caller, wanted=RunFilter(), after=None, limit=10)
+    assert [(row.swarm.started, row.swarm.children) for row in rows if row.swarm is not None] == [(1, ())] * 2  # B63
     lone = await panels.start(database, new_id, tenant_id=caller.tenant_id)
     assert (await shown(lone.run_id))["swarm"] is None

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -16,7 +17,9 @@ import panels
 import pytest
 from crews import until
 from panels import Started
+from waiting_at_hand import approval_card
 
+from folkmoot.domain.pending import Pending, PendingKind
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.runs import ClaimedRun, Place, ProcessType
 from folkmoot.domain.swarms import Await, SwarmLimits
@@ -112,10 +115,15 @@ class Family:
 
     def pause(self, *, is_all: bool = True) -> Append:
         """The parent's pause, decided while its signal is what the claim knew."""
-        ids = tuple(child.claim.run_id for child in self.children)
-        awaits = Await(self.new_id(), ids, is_all, "Ann", "main", self.new_id())
-        pause = Pause(RunStatus.PENDING_SUB_INTERACTIONS, awaits=awaits)
-        return Append(self.parent.claim, self.parent.signal_number, pause=pause)
+        return self.pause_for(self.awaits(*range(len(self.children)), is_all=is_all))
+
+    def awaits(self, *numbers: int, is_all: bool = True) -> Await:
+        ids = tuple(self.children[number].claim.run_id for number in numbers)
+        return Await(self.new_id(), ids, is_all, "Ann", "main", self.new_id())
+
+    def pause_for(self, *awaits: Await, pending: Pending | None = None) -> Append:
+        status = RunStatus.PENDING_APPROVAL if pending is not None else RunStatus.PENDING_SUB_INTERACTIONS
+        return Append(self.parent.claim, self.parent.signal_number, pause=Pause(status, pending, awaits))
 
     def end(self, number: int = 0) -> Append:
         child = self.children[number]
@@ -163,6 +171,75 @@ async def test_an_await_of_all_wakes_with_the_last_end_and_one_of_any_with_the_f
         assert (await panels.claim(database, await panels.register(database, new_id)))[
             0
         ].claim.run_id == found.started.run_id
+
+
+@pytest.mark.parametrize(
+    ("ends", "ready", "left"),
+    [((2,), [True], [0, 2]), ((0, 1), [False, True], [0, 1]), ((1, 2), [False, True], [0, 1]), ((3,), [False], [1, 2])],
+)
+async def test_of_several_awaits_the_first_that_is_over_wakes_whichever_it_is(
+    database: Database, new_id: NewId, ends: tuple[int, ...], ready: list[bool], left: list[int]
+) -> None:
+    """Agents at work side by side, each with sub-runs of its own."""
+    found = await family(database, new_id, children=4)
+    async with appending(database) as appender:
+        assert (await appender.append(found.pause_for(found.awaits(0, 1), found.awaits(2)))).is_whole
+        seen = []
+        for number in ends:
+            await appender.append(found.end(number))
+            seen.append((await found.row())["ready_at"] is not None)
+    assert seen == ready
+    awaits = await panels.rows_of(database, found.started, "sub_run_await")
+    assert sorted(row["waits_for"] for row in awaits) == left
+
+
+async def test_a_run_that_two_await_lowers_both(database: Database, new_id: NewId) -> None:
+    found = await family(database, new_id, children=2)
+    async with appending(database) as appender:
+        await appender.append(found.pause_for(found.awaits(0, 1), found.awaits(1, 0)))
+        await appender.append(found.end(0))
+        assert (await found.row())["ready_at"] is None
+        await appender.append(found.end(1))
+    assert {row["waits_for"] for row in await panels.rows_of(database, found.started, "sub_run_await")} == {0}
+    row = await found.row()
+    assert row["ready_at"] is not None and row["signal_number"] == 2
+
+
+async def test_a_wait_for_a_person_is_woken_by_what_is_awaited_beside_it_and_is_no_time_at_work(
+    database: Database, new_id: NewId
+) -> None:
+    """kernel.md: a wait for a person does not count. The approval stays open, and is the same one when the run waits again."""
+    found = await family(database, new_id, children=2)
+    card = approval_card(new_id())
+    pending = Pending(UUID(card["toolCallId"]), PendingKind.APPROVAL, card, bytes.fromhex(card["argumentsHash"]))
+    async with appending(database) as appender:
+        awaits = found.awaits(0), found.awaits(1)
+        assert (await appender.append(found.pause_for(*awaits, pending=pending))).is_whole
+        row = await found.row()
+        assert (row["status"], row["ready_at"], row["awaits_since"]) == ("PendingApproval", None, None)
+        worked = row["execution_time"]
+        await panels.shift_clock(database, 500)
+        await appender.append(found.end(0))
+        row = await found.row()
+        assert row["status"] == "PendingApproval" and row["ready_at"] is not None and row["execution_time"] == worked
+        (found.parent,) = await panels.claim(database, await panels.register(database, new_id))
+        row = await found.row()
+        assert row["execution_time"] == worked and row["await_ids"] is None
+        assert (await appender.append(found.pause_for(awaits[1], pending=pending))).is_whole
+        assert (await found.row())["await_ids"] == [awaits[1].await_id]
+        await appender.append(found.end(1))
+    (asked,) = await panels.rows_of(database, found.started, "pending")
+    assert asked["outcome"] is None and (await found.row())["ready_at"] is not None
+
+
+async def test_a_pause_of_which_one_await_is_over_already_is_no_wait(database: Database, new_id: NewId) -> None:
+    found = await family(database, new_id, children=2)
+    async with appending(database) as appender:
+        await appender.append(found.end(1))
+        late = found.pause_for(found.awaits(0), found.awaits(1))
+        late.signal_number = (await found.row())["signal_number"]
+        assert (await appender.append(late)).is_whole
+    assert (await found.row())["ready_at"] is not None
 
 
 async def test_a_pause_for_what_has_ended_already_is_no_wait(database: Database, new_id: NewId) -> None:
@@ -226,10 +303,11 @@ async def test_ends_and_pauses_at_once_lose_no_wake_in_a_hundred_rounds(database
     worker_id = await panels.register(database, new_id)
     refused = 0
     async with appending(database) as appender:
-        for _ in range(100):
+        for n in range(100):
             found = await family(database, new_id, children=2)
+            pause = found.pause() if n % 2 else found.pause_for(found.awaits(0), found.awaits(1))
             paused, *_ = await asyncio.gather(
-                appender.append(found.pause()), appender.append(found.end(0)), appender.append(found.end(1))
+                appender.append(pause), appender.append(found.end(0)), appender.append(found.end(1))
             )
             row = await found.row()
             assert row["signal_number"] == 2
@@ -298,6 +376,65 @@ async def test_ends_of_many_sub_runs_and_appends_of_their_parents_do_not_deadloc
             assert (await found.row())["signal_number"] == 12
 
 
+async def deadlocks(database: Database, new_id: NewId, monkeypatch: pytest.MonkeyPatch, *, is_under: bool) -> int:
+    """How many PostgreSQL finds when the end of a child and an append of the other parent are handed in together, in two families at
+    once: each lane has locked its rows before either locks the parent of what it ended. `is_under`: the ends say whose they are.
+
+    A lane waits for a lock here for as long as it takes; else it would give up before PostgreSQL looks for a deadlock.
+    """
+    monkeypatch.setattr(appends, "_LOCK_MILLISECONDS", 0)
+    families = [await family(database, new_id) for _ in range(2)]
+    await panels.execute(database, _GATE)
+    gate = await database.connect()
+    try:
+        await gate.execute("select pg_advisory_lock(1)")
+        async with appending(database) as appender:
+            under_way: list[asyncio.Task[Any]] = []
+            for count, (one, other) in enumerate((families, families[::-1]), 1):
+                end = one.end()
+                end.ends_under = end.ends_under if is_under else None
+                both = [end, Append(other.parent.claim, -1)]
+                under_way += [asyncio.create_task(appender.append(each)) for each in both]
+                await until(partial(has_blocked, database, count))
+            await gate.execute("select pg_advisory_unlock(1)")
+            await asyncio.wait_for(asyncio.gather(*under_way), 30)
+    finally:
+        await gate.close()
+    for found in families:
+        assert (await found.row())["signal_number"] == 1
+    await until(partial(has_ended_appending, database))  # whoever leaves hands in its counts
+    (row,) = await panels.fetch(database, "select deadlocks from pg_stat_database where datname = current_database()")
+    return int(row["deadlocks"])
+
+
+_GATE = """
+create function gate() returns trigger language plpgsql as $$ begin perform pg_advisory_xact_lock_shared(1); return null; end $$;
+create trigger a_gate after update of ended_at on process for each row when (new.ended_at is not null) execute function gate();
+"""
+
+
+async def has_blocked(database: Database, count: int) -> bool:
+    return len(await panels.fetch(database, f"{BLOCKED} and locktype = 'advisory'")) == count
+
+
+async def has_ended_appending(database: Database) -> bool:
+    looks = "select from pg_stat_activity where datname = current_database() and query like '%append_run%' and pid <> pg_backend_pid()"
+    return not await panels.fetch(database, looks)
+
+
+async def test_ends_that_are_gathered_by_their_parent_never_deadlock_with_appends_of_parents(
+    database: Database, new_id: NewId, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert await deadlocks(database, new_id, monkeypatch, is_under=True) == 0
+
+
+async def test_control_ends_in_mixed_batches_deadlock(
+    database: Database, new_id: NewId, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The negative control: each batch has one parent, and wants the other."""
+    assert await deadlocks(database, new_id, monkeypatch, is_under=False) == 1
+
+
 async def test_ends_under_one_parent_are_gathered_and_those_under_two_are_not(
     database: Database, new_id: NewId
 ) -> None:
@@ -323,7 +460,7 @@ async def test_a_sub_run_stopped_within_its_tenants_walls_wakes_its_parent(
     place = Place(started.run_id, started.run_id, started.run_id, ProcessType.INTERACTION, 1, "Ann")
     child = await panels.start(database, new_id, tenant_id=caller.tenant_id, place=place)
     awaits = Await(new_id(), (child.run_id,), True, "Ann", "main")
-    pause = Pause(RunStatus.PENDING_SUB_INTERACTIONS, awaits=awaits)
+    pause = Pause(RunStatus.PENDING_SUB_INTERACTIONS, awaits=(awaits,))
     async with appending(database) as appender:
         await appender.append(Append(parent.claim, parent.signal_number, pause=pause))
     told: list[dict[str, Any]] = []

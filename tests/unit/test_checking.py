@@ -90,6 +90,8 @@ class TestInteraction:
             ),
             ({"compaction_model": Reference("small")}, "/contextSettings/compactionModel", "'DedicatedModel'"),
             ({"duration_human_timeout": timedelta(0)}, "/durationHumanTimeout", "longer than none"),
+            ({"duration_auto_termination": timedelta(days=1_000_000)}, "/durationAutoTermination", "999,999 days"),
+            ({"duration_human_timeout": timedelta(days=1_000_000)}, "/durationHumanTimeout", "999,999 days"),
             ({"solution_schema": "nope"}, "/solutionSchema", "not JSON"),
             ({"solution_schema": '{"$ref":"https://example.com/x"}'}, "/solutionSchema", "fetched from nowhere"),
             ({"solution_schema": '{"$ref":"#"}'}, "/solutionSchema", "leads back"),

@@ -70,6 +70,8 @@ def test_a_managed_interaction_needs_no_bound_to_end() -> None:
         ({"swarm": replace(SWARM, max_depth=0)}, "/swarm/maxDepth", "from 1"),
         ({"swarm": replace(SWARM, max_concurrent=0)}, "/swarm/maxConcurrent", "from 1"),
         ({"swarm": replace(SWARM, max_total=0)}, "/swarm/maxTotal", "from 1"),
+        ({"swarm": replace(SWARM, max_concurrent=10_001)}, "/swarm/maxConcurrent", "to 10,000"),
+        ({"swarm": replace(SWARM, max_total=100_001)}, "/swarm/maxTotal", "to 100,000"),
     ],
 )
 def test_what_cannot_be_saved_is_named_with_its_place(changes: dict[str, Any], pointer: str, words: str) -> None:

@@ -94,8 +94,8 @@ def test_an_await_waits_until_all_or_any_of_its_runs_have_ended(
 def test_a_wait_says_which_call_awaits_which_runs_for_whom() -> None:
     made = conversation(AWAIT, sub_runs={ONE: RUNNING, TWO: RUNNING})
     wait = the_wait(made)
-    awaits = wait.awaits
-    assert awaits is not None and wait.pending is None and wait.status is RunStatus.PENDING_SUB_INTERACTIONS
+    (awaits,) = wait.awaits
+    assert wait.pending is None and wait.status is RunStatus.PENDING_SUB_INTERACTIONS
     assert (awaits.run_ids, awaits.is_all, awaits.participant, awaits.thread_id) == ((ONE, TWO), True, "Ann", "main")
     assert wait.key == f"await:{awaits.await_id}" and awaits.author_id == made.seating.authors["Ann"].id
     made.sub_runs = dict.fromkeys((ONE, TWO), COMPLETED)
@@ -135,8 +135,8 @@ def test_an_await_behind_a_start_waits_for_what_that_started() -> None:
     assert isinstance(step, RunCall) and step.call.name == "start_interaction" and step.tool.is_idempotent
     made.sub_runs = {UUID(step.call.call_id): RunStatus.NEW}
     made.take(step, CallResult("{}", is_error=False))
-    awaits = the_wait(made).awaits
-    assert awaits is not None and awaits.run_ids == (UUID(step.call.call_id),)
+    (awaits,) = the_wait(made).awaits
+    assert awaits.run_ids == (UUID(step.call.call_id),)
 
 
 def test_starts_that_stand_together_go_side_by_side_and_all_else_keeps_its_order() -> None:
@@ -155,6 +155,51 @@ def test_starts_that_stand_together_go_side_by_side_and_all_else_keeps_its_order
     behind = conversation(stop, start, start, sub_runs={ONE: RUNNING})
     (step,) = behind.steps
     assert isinstance(step, RunCall) and step.call.name == "stop_interaction"
+
+
+def team(*agents: Any, sub_runs: dict[UUID, RunStatus]) -> Conversation:
+    """A manager has sent work to Ann and to Ben, who may start runs."""
+    managed = panel("Lead", *agents, manager="Lead", swarm=PinnedSwarm((SURVEY,), ("Ann", "Ben"), SwarmLimits()))
+    closed = dict.fromkeys(
+        ("is_no_action_allowed", "is_voting_allowed", "is_direct_questioning_allowed", "is_solution_proposal_allowed"), False
+    )  # fmt: skip
+    made = Conversation(replace(managed, **closed))
+    made.sub_runs = sub_runs
+    made.say(
+        "Lead", reply("", *(call("dispatch", agent=name, message="Go.", mode="OneTime") for name in ("Ann", "Ben")))
+    )
+    return made
+
+
+def test_a_wait_has_the_awaits_of_all_who_await_and_the_end_of_any_goes_on() -> None:
+    """Two agents at work side by side, each with sub-runs of its own."""
+    made = team("Ann", "Ben", sub_runs={ONE: RUNNING, TWO: RUNNING})
+    made.say("Ben", reply("", call("await_interactions", ids=[str(TWO)])))
+    made.say("Ann", reply("", call("await_interactions", ids=[str(ONE)])))
+    wait = the_wait(made)
+    assert [(each.participant, each.run_ids) for each in wait.awaits] == [("Ann", (ONE,)), ("Ben", (TWO,))]
+    assert wait.status is RunStatus.PENDING_SUB_INTERACTIONS
+    made.sub_runs = {ONE: RUNNING, TWO: COMPLETED}
+    made.settle()
+    (step,) = made.steps
+    assert isinstance(step, RunCall) and step.call.participant == "Ben"
+
+
+@pytest.mark.parametrize("asker", ["Ann", "Ben"])
+def test_a_person_is_asked_first_and_what_others_await_is_awaited_beside_it(asker: str) -> None:
+    other = {"Ann": "Ben", "Ben": "Ann"}[asker]
+    pay = tool("pay", is_gated=True)
+    made = team(seat("Ann", pay), seat("Ben", pay), sub_runs={ONE: RUNNING})
+    made.say(asker, reply("", call("pay")))
+    made.say(other, reply("", AWAIT))
+    wait = the_wait(made)
+    assert wait.status is RunStatus.PENDING_APPROVAL and wait.pending is not None
+    assert wait.pending.card["managedDispatch"]["agentName"] == asker
+    assert [(each.participant, each.run_ids) for each in wait.awaits] == [(other, (ONE,))]
+    made.sub_runs = {ONE: COMPLETED}
+    made.settle()
+    (step,) = made.steps
+    assert isinstance(step, RunCall) and step.call.participant == other
 
 
 def test_an_interaction_that_is_not_listed_cannot_be_started() -> None:

@@ -10,9 +10,12 @@ import pytest
 
 from folkmoot.domain.calls import CallResult, Tool
 from folkmoot.domain.operations import Http, McpDescriptor, OperationTarget, SecretHeader
+from folkmoot.domain.runs import Claim
 from folkmoot.kernel.errors import FolkmootError, NotFound, Unreachable
 from folkmoot.runtime.tool_calls import ToolCalls
 from folkmoot.tools.functions import FunctionTools, function_tool
+
+CLAIM = Claim(UUID(int=4), UUID(int=5), 1, UUID(int=6))
 
 
 class _Uncalled:
@@ -45,8 +48,7 @@ async def test_a_call_without_its_secret_is_not_made_and_tells_nothing_of_the_da
         Tool("read", "Read.", {}, target=target),
         {},
         call_id="1",
-        tenant_id=UUID(int=4),
-        run_id=UUID(int=5),
+        claim=CLAIM,
         participant="Ann",
     )
     assert result.is_error and "was not called" in result.text and says in result.text
@@ -69,8 +71,6 @@ async def test_a_large_result_is_masked_beside_the_loop() -> None:
     calls = ToolCalls(some, functions, _Uncalled(), some, mask, some)
     for size in (10, 100_000):
         tool = functions.offered("dump")
-        result = await calls.call(
-            tool, {"size": size}, call_id="1", tenant_id=UUID(int=4), run_id=UUID(int=5), participant="Ann"
-        )
+        result = await calls.call(tool, {"size": size}, call_id="1", claim=CLAIM, participant="Ann")
         assert result.text.startswith("•••x"), result.text[:200]
     assert threads == [True, False]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import Any
 
 from folkmoot.domain.binding_checks import faults_of_bindings, faults_of_call_inputs
@@ -32,7 +31,7 @@ from folkmoot.domain.participant_names import faults_of_names
 from folkmoot.domain.prompts import check_prompts, problem_of_input_name
 from folkmoot.domain.schemas import check_schema
 from folkmoot.domain.swarm_checks import faults_of_swarm
-from folkmoot.domain.time_checks import faults_of_warning
+from folkmoot.domain.time_checks import faults_of_warning, is_usable
 from folkmoot.domain.tool_bindings import OperationBinding
 from folkmoot.domain.tool_names import faults_of_tool_names
 from folkmoot.kernel.errors import Fault
@@ -160,10 +159,9 @@ def _bound_faults(version: InteractionVersion) -> Iterator[Fault]:
         "durationHumanTimeout": version.duration_human_timeout,
     }
     for name, duration in durations.items():
-        if duration is not None and duration <= timedelta(0):
-            yield Fault(
-                f"/{name}", "This is a time longer than none, such as 00:05:00, or null for no limit; correct it."
-            )
+        if duration is not None and not is_usable(duration):
+            message = "This is a time longer than none and of at most 999,999 days, such as 00:05:00, or null for no limit; correct it."
+            yield Fault(f"/{name}", message)
 
 
 def _compaction_faults(version: InteractionVersion) -> Iterator[Fault]:

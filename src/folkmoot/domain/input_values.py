@@ -31,26 +31,41 @@ def faults_of_inputs(
     *,
     secrets: tuple[SecretInput, ...] = (),
     bindings: tuple[BindingInput, ...] = (),
+    chooses_secrets: bool = True,
 ) -> tuple[Fault, ...]:
-    """What is wrong with the values given for inputs of prompts, headers and calls.
+    """What is wrong with the values given for inputs of prompts, headers and calls. `chooses_secrets`: whoever gives them may name secrets.
 
     Pointers: `/inputs` for a missing one, else `/inputs/NAME`. One name may be an input of prompts and of several calls.
     """
     names = dict.fromkeys([item.name for item in inputs])
     names |= dict.fromkeys([*(item.name for item in bindings), *(item.name for item in secrets)])
-    return tuple(dict.fromkeys((*_faults(inputs, given, names), *_call_faults(secrets, bindings, given))))
+    return tuple(
+        dict.fromkeys(
+            (
+                *_faults(inputs, given, names),
+                *_secret_faults(secrets, given, chooses_secrets=chooses_secrets),
+                *_call_faults(bindings, given),
+            )
+        )
+    )
 
 
-def _call_faults(
-    secrets: tuple[SecretInput, ...], bindings: tuple[BindingInput, ...], given: Mapping[str, str]
+def _secret_faults(
+    secrets: tuple[SecretInput, ...], given: Mapping[str, str], *, chooses_secrets: bool
 ) -> Iterator[Fault]:
     for item in secrets:
         value = given.get(item.name)
-        if value is not None and not _UUID.fullmatch(value):
+        if value is not None and not chooses_secrets:
+            message = f"The input '{item.name}' takes a secret, and no participant chooses secrets. Leave it out."
+            yield Fault(step("/inputs", item.name), message)
+        elif value is not None and not _UUID.fullmatch(value):
             message = f"The input '{item.name}' takes a secret's id, and this is none. Never give the secret itself."
             yield Fault(step("/inputs", item.name), message)
         elif value is None and item.is_required and item.default_secret is None:
             yield _missing(item.name, item.description)
+
+
+def _call_faults(bindings: tuple[BindingInput, ...], given: Mapping[str, str]) -> Iterator[Fault]:
     for bound in bindings:
         value = given.get(bound.name)
         if value is not None and len(value) > MAX_CHARACTERS:

@@ -15,6 +15,10 @@ from folkmoot.domain.swarms import SwarmSettings
 from folkmoot.kernel.errors import Fault
 
 MOST_INTERACTIONS = 50
+MOST_CONCURRENT, MOST_TOTAL = (
+    10_000,
+    100_000,
+)  # what one run shows of its tree, and one await holds, stays within bounds
 
 
 def faults_of_swarm(swarm: SwarmSettings, names: Sequence[str | None]) -> Iterator[Fault]:
@@ -23,10 +27,14 @@ def faults_of_swarm(swarm: SwarmSettings, names: Sequence[str | None]) -> Iterat
     if not swarm.participants:
         yield Fault("/swarm/participants", "Nobody may start these interactions; name at least one participant.")
     yield from faults_of_starters(swarm, names)
-    limits = {"maxDepth": swarm.max_depth, "maxConcurrent": swarm.max_concurrent, "maxTotal": swarm.max_total}
-    for name, limit in limits.items():
-        if limit is not None and not 1 <= limit <= LARGEST_COUNT:
-            message = f"This is a number from 1 to {LARGEST_COUNT}, or null for the usual limit; correct it."
+    limits = {
+        "maxDepth": (swarm.max_depth, LARGEST_COUNT),
+        "maxConcurrent": (swarm.max_concurrent, MOST_CONCURRENT),
+        "maxTotal": (swarm.max_total, MOST_TOTAL),
+    }
+    for name, (limit, most) in limits.items():
+        if limit is not None and not 1 <= limit <= most:
+            message = f"This is a number from 1 to {most:,}, or null for the usual limit; correct it."
             yield Fault(f"/swarm/{name}", message)
 
 

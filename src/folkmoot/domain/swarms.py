@@ -22,10 +22,11 @@ class SwarmLimits:
     max_concurrent: int = 20
     max_total: int = 100
 
-    def lowered(self, settings: SwarmSettings) -> SwarmLimits:
-        """What holds where a sub-run's own interaction sets some: less, never more."""
+    def lowered(self, settings: SwarmSettings, *, depth: int) -> SwarmLimits:
+        """What holds for a sub-run at this depth whose own interaction sets some: less, never more. Its own `max_depth` counts from
+        there; the others hold for the counts of the whole tree."""
         return SwarmLimits(
-            min(self.max_depth, settings.max_depth if settings.max_depth is not None else self.max_depth),
+            min(self.max_depth, depth + settings.max_depth if settings.max_depth is not None else self.max_depth),
             min(self.max_concurrent, settings.max_concurrent if settings.max_concurrent is not None else self.max_concurrent),
             min(self.max_total, settings.max_total if settings.max_total is not None else self.max_total),
         )  # fmt: skip
@@ -62,7 +63,8 @@ class StartableInteraction:
 
 @dataclass(frozen=True, slots=True)
 class PinnedSwarm:
-    """`depth`: of the run itself; 0: nothing that is an interaction run started it. `limits`: those that hold for its tree."""
+    """`depth`: of the run itself; 0: nothing that is an interaction run started it. `limits`: those that hold for what
+    it starts; `max_depth` counts from the top of the tree."""
 
     interactions: tuple[StartableInteraction, ...]
     participants: tuple[str, ...]
@@ -109,7 +111,8 @@ class SubRun:
 
 @dataclass(frozen=True, slots=True)
 class SwarmView:
-    """A run's place in its tree. `started` and `running` count the sub-runs of the whole tree, `children` are the run's own.
+    """A run's place in its tree. `started` and `running` count the sub-runs of the whole tree, `children` are the run's own; in rows
+    of lists there are none.
 
     `is_released`: it has ended, and gave back its place among the running ones.
     """

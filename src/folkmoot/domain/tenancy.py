@@ -10,6 +10,7 @@ from datetime import datetime
 from uuid import UUID
 
 from folkmoot.domain.rights import ALL_RIGHTS, Right, Role, refusal
+from folkmoot.domain.runs import Claim
 from folkmoot.kernel.errors import NotPermitted
 
 DEFAULT_TENANT = "default"
@@ -21,7 +22,8 @@ OWNER = "owner"
 class Caller:
     """On whose behalf something is done. `key_id` null: within the process, without a key. `rights`: the role's, narrowed to the key's.
 
-    `role`: the least of the user's own (`own_role`; null: the same) and of those whom the key rests on.
+    `role`: the least of the user's own (`own_role`; null: the same) and of those whom the key rests on. `acts_by`: the claim of the
+    run that does it for them; null: they do it themselves.
     """
 
     tenant_id: UUID
@@ -31,6 +33,7 @@ class Caller:
     role: Role = Role.OWNER
     rights: frozenset[Right] = ALL_RIGHTS
     own_role: Role | None = None
+    acts_by: Claim | None = None
 
     def require(self, right: Right) -> None:
         """Raises NotPermitted, which says which right is missing and who can give it."""

@@ -1,4 +1,5 @@
-"""What must hold of a run's time: a warning to the participants comes before the limit that it warns of.
+"""What must hold of a run's time: it is longer than none and within what a deadline can be told in; a warning to the participants
+comes before the limit that it warns of.
 
 Deliberately absent: when what is told to whom (`engine.time_limits`).
 """
@@ -9,7 +10,15 @@ from datetime import timedelta
 
 from folkmoot.kernel.errors import Fault
 
+LONGEST = timedelta(
+    days=999_999, hours=23, minutes=59, seconds=59, microseconds=999_999
+)  # as wire writes it: any deadline is a time
 WARNING, LIMIT = "/durationWarningToAi", "/durationAutoTermination"
+
+
+def is_usable(duration: timedelta) -> bool:
+    """Whether a run can be given this time."""
+    return timedelta(0) < duration <= LONGEST
 
 
 def faults_of_warning(

@@ -46,7 +46,7 @@ def wait_of(seating: Seating, turn: Turn, open_call: OpenCall, sub_runs: Mapping
     call = open_call.call
     author = seating.authors[turn.seat]
     awaits = Await(UUID(call.call_id), ids, is_all, call.participant, turn.thread_id, author.id)
-    return Wait(f"await:{call.call_id}", RunStatus.PENDING_SUB_INTERACTIONS, awaits=awaits)
+    return Wait(f"await:{call.call_id}", RunStatus.PENDING_SUB_INTERACTIONS, awaits=(awaits,))
 
 
 def _asked(open_call: OpenCall, sub_runs: Mapping[UUID, RunStatus]) -> tuple[tuple[UUID, ...], bool, list[str]]:

@@ -1,11 +1,12 @@
 """Managed interactions: a manager has the floor and sends work to agents, each in a thread of its own; it ends with its answer.
 
 Dispatches of one reply go side by side up to a limit; their results are recorded in the order of the calls. Of several gated calls one
-is shown at a time, the first in call order, once nothing else can go on. Deliberately absent: what a reply adds (`record`), and the manager's own calls (`calls`).
+is shown at a time, the first in call order, once nothing else can go on; whatever sub-runs are awaited then goes on beside it. Deliberately absent: what a reply adds (`record`), and the manager's own calls (`calls`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -66,9 +67,14 @@ def steps_of_calls(seating: Seating, protocol: Protocol, turn: Turn, facts: Fact
             steps.append(step)
     if steps or not gates:
         return tuple(steps)
-    # People first: sub-runs go on meanwhile, and what becomes of them wakes the run all the same.
-    first = min(gates, key=lambda gate: (gate[1].awaits is not None, turn.open_calls.index(gate[0])))
-    return (first[1],)
+    return (_first_of(turn, gates),)
+
+
+def _first_of(turn: Turn, gates: Sequence[tuple[OpenCall, Wait]]) -> Wait:
+    """People first, in call order. Sub-runs go on meanwhile, so the wait has all awaits: the end of any wakes the run."""
+    in_order = [wait for _, wait in sorted(gates, key=lambda gate: turn.open_calls.index(gate[0]))]
+    first = next((wait for wait in in_order if wait.pending is not None), in_order[0])
+    return replace(first, awaits=tuple(each for wait in in_order for each in wait.awaits))
 
 
 def _work(seating: Seating, protocol: Protocol, turn: Turn, facts: Facts, new_id: NewId) -> tuple[Step, ...]:
@@ -94,8 +100,7 @@ def _result(call: OpenCall, dispatch: Dispatch, turn: Turn, new_id: NewId) -> Re
 
 def _gated(turn: Turn, wait: Wait) -> OpenCall:
     """The manager's own call that a gate is about; it may come after calls that keep its order behind them."""
-    assert wait.pending is not None or wait.awaits is not None
-    subject = wait.pending.pending_id if wait.pending is not None else wait.awaits.await_id if wait.awaits else None
+    subject = wait.pending.pending_id if wait.pending is not None else wait.awaits[0].await_id
     return next(call for call in turn.open_calls if call.call.call_id == str(subject))
 
 

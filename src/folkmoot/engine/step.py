@@ -87,13 +87,14 @@ class Record:
 class Wait:
     """Nothing can go on until a person has answered, or sub-runs have ended: the run gives back its worker.
 
-    `status`: the waiting one it goes to. One of `pending` and `awaits` is set.
+    `status`: the waiting one it goes to. `awaits`: all that are open, also beside a wait for a person; where `pending` is null there
+    is one at least.
     """
 
     key: str
     status: RunStatus
     pending: Pending | None = None
-    awaits: Await | None = None
+    awaits: tuple[Await, ...] = ()
 
 
 Step = AskModel | RunCall | Record | Wait

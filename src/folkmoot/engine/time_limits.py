@@ -86,7 +86,7 @@ def cut(seating: Seating, protocol: Protocol, facts: Facts, new_id: NewId) -> Re
         steps = open_steps(seating, turn, facts, new_id)
         if seating.manager is not None:
             steps = managed.steps_of_calls(seating, protocol, turn, facts, new_id)
-        is_for_people = isinstance(steps[0], Wait) and steps[0].awaits is None
+        is_for_people = isinstance(steps[0], Wait) and steps[0].pending is not None
         if is_for_people or isinstance(steps[0], Record):
             return None
         return Record(closing_results(protocol, _WHY_CUT, calls=facts.calls, new_id=new_id), cuts=True)

@@ -245,7 +245,8 @@ class Drive:
 
     def _pause(self, wait: Wait, protocol: Protocol) -> Pause:
         """A wait for sub-runs is time at work: it is over when the time is, or when something is to be cut for the last turn."""
-        ready_by = self._claimed.work_deadline if wait.awaits is not None else None
+        is_at_work = wait.status is RunStatus.PENDING_SUB_INTERACTIONS
+        ready_by = self._claimed.work_deadline if is_at_work else None
         if ready_by is not None:
             cut = time_limits.next_cut(self._transcript.seating.definition, protocol, ready_by)
             if cut is not None and cut.timestamp() > self._decided_at:

@@ -91,8 +91,7 @@ async def call(workshop: Workshop, claim: Claim, step: RunCall) -> Called:
     fault_points.reach("before_call")
     final = final_call(step.tool, step.call.arguments_json)
     result = await workshop.tools.call(
-        step.tool, final.arguments, call_id=step.call.call_id, tenant_id=claim.tenant_id, run_id=claim.run_id,
-        participant=step.call.participant,
+        step.tool, final.arguments, call_id=step.call.call_id, claim=claim, participant=step.call.participant,
     )  # fmt: skip
     fault_points.reach("after_call")
     return Called(step, await large_results.kept(workshop, claim, result, tool=step.tool))

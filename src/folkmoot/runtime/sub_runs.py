@@ -16,7 +16,9 @@ from uuid import UUID
 
 from folkmoot.domain.calls import CallResult, SwarmAction
 from folkmoot.domain.run_status import RunStatus
-from folkmoot.kernel.errors import BadInput, Fault, FolkmootError, Unreachable
+from folkmoot.domain.runs import Claim
+from folkmoot.domain.time_checks import is_usable
+from folkmoot.kernel.errors import BadInput, Fault, FolkmootError, LeaseLost, Unreachable
 from folkmoot.kernel.ids import NewId
 from folkmoot.services import sub_run_starts, sub_runs
 from folkmoot.services.closure import Workbench
@@ -31,11 +33,10 @@ Tell = Callable[[dict[str, Any]], None]
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The call: whose it is, and of which run. A sub-run that it starts has its id."""
+    """The call: whose it is, and of which claimed run. A sub-run that it starts has its id."""
 
     call_id: UUID
-    tenant_id: UUID
-    run_id: UUID
+    claim: Claim
     participant: str
 
 
@@ -49,19 +50,20 @@ class _Asked:
 
 @dataclass(frozen=True, slots=True)
 class SubRuns:
-    """`bench`: what this machine adds to a start. `tell`: notifies all processes. `asked`: starts that are gathered now, by run."""
+    """`bench`: what this machine adds to a start. `tell`: notifies all processes. `asked`: starts that are gathered now, by claim."""
 
     database: Database
     bench: Workbench
     new_id: NewId
     tell: Tell
-    asked: dict[tuple[UUID, UUID], list[_Asked]] = field(default_factory=dict)
+    asked: dict[Claim, list[_Asked]] = field(default_factory=dict)
 
     async def call(self, action: SwarmAction, arguments: dict[str, Json], caller: Caller) -> CallResult:
-        """The call's result. Raises Unreachable: whether a start was committed is then told by the call made again."""
+        """The call's result. Raises Unreachable: whether a start was committed is then told by the call made again; and LeaseLost where
+        the claim is no more: then nothing was started or stopped."""
         try:
             found = await self._made(action, arguments, caller)
-        except Unreachable:
+        except (Unreachable, LeaseLost):
             raise
         except BadInput as error:
             return CallResult(_faults(error), is_error=True)
@@ -70,7 +72,7 @@ class SubRuns:
         return CallResult(json.dumps(found, ensure_ascii=False), is_error=False)
 
     async def _made(self, action: SwarmAction, arguments: dict[str, Json], caller: Caller) -> Json:
-        tenant_id, parent_id = caller.tenant_id, caller.run_id
+        tenant_id, parent_id = caller.claim.tenant_id, caller.claim.run_id
         match action:
             case SwarmAction.START:
                 return await self._start(arguments, caller)
@@ -87,7 +89,7 @@ class SubRuns:
             case SwarmAction.STOP:
                 run_id = _id_of(arguments["id"])
                 status = await sub_runs.stop(
-                    self.database, tenant_id, parent_id=parent_id, run_id=run_id, tell=self.tell
+                    self.database, caller.claim, run_id=run_id, participant=caller.participant, tell=self.tell
                 )
                 return {"id": str(run_id), "status": status}
             case _:
@@ -113,19 +115,18 @@ class SubRuns:
     async def _gathered(self, wanted: Wanted, caller: Caller) -> Outcome:
         """The first to come starts all that are called in the same pass of the loop, as those of a reply are."""
         asked = _Asked(wanted)
-        place = (caller.tenant_id, caller.run_id)
-        if place in self.asked:
-            self.asked[place].append(asked)
+        claim = caller.claim
+        if claim in self.asked:
+            self.asked[claim].append(asked)
             return await asked.done
-        batch = self.asked[place] = [asked]
+        batch = self.asked[claim] = [asked]
         try:
             try:
                 await asyncio.sleep(0)
             finally:
-                del self.asked[place]
+                del self.asked[claim]
             outcomes = await sub_run_starts.start(
-                self.database, caller.tenant_id, parent_id=caller.run_id, wanted=[each.wanted for each in batch], bench=self.bench,
-                new_id=self.new_id, tell=self.tell,
+                self.database, claim, wanted=[each.wanted for each in batch], bench=self.bench, new_id=self.new_id, tell=self.tell,
             )  # fmt: skip
         except asyncio.CancelledError:  # whoever cancels this one lets the run go
             for each in batch:
@@ -172,8 +173,8 @@ def _duration(text: Json) -> timedelta | None:
         found = SPAN.read(json.dumps(text))
     except ValueError:
         found = None
-    if found is None or found <= timedelta(0):
-        message = "This is no time to work in; write an ISO 8601 duration such as PT10M, or leave it out."
+    if found is None or not is_usable(found):
+        message = "This is no time to work in; write an ISO 8601 duration such as PT10M, of at most 999,999 days, or leave it out."
         raise BadInput("The run was not started.", (Fault("/durationAutoTermination", message),))
     return found
 

@@ -15,6 +15,7 @@ from uuid import UUID
 
 from folkmoot.domain.calls import CallBounds, CallResult, FunctionTarget, ResultTarget, SwarmTarget, Tool
 from folkmoot.domain.operations import OperationTarget, SecretHeader
+from folkmoot.domain.runs import Claim
 from folkmoot.kernel.errors import FolkmootError, Unreachable
 from folkmoot.runtime import large_results, sub_runs
 from folkmoot.runtime.sub_runs import SubRuns
@@ -52,9 +53,13 @@ class ToolCalls:
     sub_runs: SubRuns
 
     async def call(
-        self, tool: Tool, arguments: dict[str, Any], *, call_id: str, tenant_id: UUID, run_id: UUID, participant: str
+        self, tool: Tool, arguments: dict[str, Any], *, call_id: str, claim: Claim, participant: str
     ) -> CallResult:
-        """The call's result, its secrets masked. A call's own id is its idempotency key. `participant`: whose call it is."""
+        """The call's result, its secrets masked. A call's own id is its idempotency key. `participant`: whose call it is.
+
+        Raises LeaseLost where a sub-run's tool finds the claim no more, and Unreachable where whether it was started is not known.
+        """
+        tenant_id, run_id = claim.tenant_id, claim.run_id
         match tool.target:
             case FunctionTarget():
                 context = CallContext(call_id=call_id, idempotency_key=call_id, run_id=str(run_id))
@@ -62,7 +67,7 @@ class ToolCalls:
             case ResultTarget():
                 result = await large_results.read(self.database, arguments, tenant_id=tenant_id, run_id=run_id)
             case SwarmTarget(action=action):
-                caller = sub_runs.Caller(UUID(call_id), tenant_id, run_id, participant)
+                caller = sub_runs.Caller(UUID(call_id), claim, participant)
                 result = await self.sub_runs.call(action, arguments, caller)
             case OperationTarget() as target:
                 result = await self._operation(tool, target, arguments, call_id=call_id, tenant_id=tenant_id)

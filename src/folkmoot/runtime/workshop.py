@@ -14,6 +14,7 @@ from folkmoot.domain.calls import CallResult, Tool
 from folkmoot.domain.costs import UNKNOWN, Prices
 from folkmoot.domain.model_calls import Model, ModelChoice
 from folkmoot.domain.providers import is_usual_way
+from folkmoot.domain.runs import Claim
 from folkmoot.kernel.errors import LeaseLost, SecretFault
 from folkmoot.kernel.ids import NewId
 from folkmoot.runtime.options import WorkerOptions
@@ -34,7 +35,7 @@ class Tools(Protocol):
     """Makes a participant's call that leaves the process, with its final arguments. Never raises for what the tool does."""
 
     async def call(
-        self, tool: Tool, arguments: dict[str, Any], *, call_id: str, tenant_id: UUID, run_id: UUID, participant: str
+        self, tool: Tool, arguments: dict[str, Any], *, call_id: str, claim: Claim, participant: str
     ) -> CallResult: ...
 
 

@@ -23,7 +23,7 @@ from folkmoot.domain.prompts import fill
 from folkmoot.domain.schema_documents import step
 from folkmoot.domain.schemas import check_schema
 from folkmoot.domain.swarms import PinnedSwarm
-from folkmoot.domain.time_checks import LIMIT, WARNING, faults_of_warning
+from folkmoot.domain.time_checks import LIMIT, WARNING, faults_of_warning, is_usable
 from folkmoot.domain.tool_names import PROTOCOL_TOOLS, SWARM_TOOLS
 from folkmoot.kernel.errors import Fault
 from folkmoot.services.model_closure import Models
@@ -153,16 +153,17 @@ class Closure:
             dict(request.inputs),
             secrets=body.inputs_connector_authentication_secret,
             bindings=body.inputs_connector_binding,
+            chooses_secrets=request.chooses_secrets,
         )
         self.faults += [self._placed(fault) for fault in found]
         if request.response_json_schema is not None:
             self.faults += check_schema(request.response_json_schema, "/responseJsonSchema")
-        if request.duration_auto_termination is not None and request.duration_auto_termination <= timedelta(0):
-            self.faults.append(Fault("/durationAutoTermination", "A run needs some time to work; name a longer time."))
-        if request.duration_human_timeout is not None and request.duration_human_timeout <= timedelta(0):
-            self.faults.append(
-                Fault("/durationHumanTimeout", "A person needs some time to answer; name a longer time.")
-            )
+        if request.duration_auto_termination is not None and not is_usable(request.duration_auto_termination):
+            message = "A run needs some time to work, of at most 999,999 days; name such a time."
+            self.faults.append(Fault("/durationAutoTermination", message))
+        if request.duration_human_timeout is not None and not is_usable(request.duration_human_timeout):
+            message = "A person needs some time to answer, of at most 999,999 days; name such a time."
+            self.faults.append(Fault("/durationHumanTimeout", message))
         self.faults += faults_of_budget(request.budget, body.budget)
         self._check_warning()
 

@@ -6,6 +6,7 @@ Deliberately absent: starting (`starting`), watching (`events`), and setting a s
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from folkmoot.domain.credentials import CredentialFailure
@@ -20,7 +21,7 @@ from folkmoot.kernel.errors import BadInput, Conflict, Fault, NotFound, RunEnded
 from folkmoot.kernel.ids import NewId
 from folkmoot.services import namespaces, trees
 from folkmoot.services.people import Tell, author_of, tell_of_answer
-from folkmoot.store import audit, conversations, credentials, pending, run_lists, runs, tenancy, usage
+from folkmoot.store import audit, conversations, credentials, pending, run_lists, runs, swarms, tenancy, usage
 from folkmoot.store.conversations import ModelCallRecord
 from folkmoot.store.database import Database, Reader, Writer
 from folkmoot.store.run_lists import RunCursor, RunFilter, RunView, TreeCounts
@@ -103,12 +104,13 @@ async def page(
 
 
 async def request_stop(
-    database: Database, caller: Caller, *, run_id: UUID, run_type: ProcessType = ProcessType.INTERACTION, tell: Tell
-) -> RunStatus:
+    database: Database, caller: Caller, *, run_id: UUID, run_type: ProcessType = ProcessType.INTERACTION, participant: str | None = None,
+    tell: Tell,
+) -> RunStatus:  # fmt: skip
     """Ask a run to stop: its status, Stopped at once only where no worker has to see to it. What it waits for is closed (B13), and
-    what it started is asked to stop once it has ended.
+    what it started is asked to stop once it has ended. `participant`: of the run that asks for it, where one does.
 
-    Raises NotFound, RunEnded.
+    Raises NotFound, RunEnded, and LeaseLost where the claim of the run that asks for it is no more.
     """
     channel = audit.channel_of(caller)
     async with database.writer() as writer:
@@ -120,7 +122,10 @@ async def request_stop(
         closed = await pending.stop(
             writer, caller.tenant_id, run_id=run_id, by=caller.user_id, by_name=caller.user_name, channel=channel
         )
-        detail = {"closed": [str(id_) for id_ in closed]} if closed else {}
+        detail: dict[str, Any] = {"closed": [str(id_) for id_ in closed]} if closed else {}
+        if caller.acts_by is not None:  # its row is locked last: locks go from child to parent
+            await swarms.parent(writer, caller.acts_by)
+            detail |= {"parent": str(caller.acts_by.run_id), "participant": participant}
         await audit.note(
             writer, caller, action="run.stop_requested", subject_kind="run", subject_id=run_id, detail=detail
         )

@@ -29,7 +29,8 @@ class StartFields:
     sent, by their wire names. `model`: one to use in place of all that the definitions name; only commands set it, for all
     sub-runs too. `budget`: lowers the definition's. `credentials`: entries without names; `credential_stack`: `name` or `namespace/name`.
     `inherited_disabled_tools`, `inherited_stack`: of a run that starts this one; names that no participant has are no faults then.
-    `parent_process_id`: the App run that the run is started under; null: none.
+    `parent_process_id`: the App run that the run is started under; null: none. `chooses_secrets`: inputs may name secrets, as a
+    participant's may not.
     """
 
     inputs: tuple[tuple[str, str], ...] = ()
@@ -50,6 +51,7 @@ class StartFields:
     later: Mapping[str, Json] = field(default_factory=dict)
     inherited_disabled_tools: tuple[str, ...] = ()
     inherited_stack: StackSnapshot | None = None
+    chooses_secrets: bool = True
 
     @property
     def all_disabled_tools(self) -> tuple[str, ...]:

@@ -22,11 +22,11 @@ from folkmoot.domain.definitions import (
     StoredVersion,
 )
 from folkmoot.domain.rights import Right
-from folkmoot.domain.runs import Place, ProcessType
+from folkmoot.domain.runs import Claim, Place, ProcessType
 from folkmoot.domain.swarms import PinnedSwarm, StartableInteraction, SwarmLimits
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel import fault_points
-from folkmoot.kernel.errors import BadInput, Conflict, FolkmootError, NotFound, NotPermitted, Unreachable
+from folkmoot.kernel.errors import BadInput, Conflict, FolkmootError, LeaseLost, NotFound, NotPermitted, Unreachable
 from folkmoot.kernel.ids import NewId
 from folkmoot.services import budgets, references, starting
 from folkmoot.services.closure import StartFields, Workbench
@@ -76,24 +76,23 @@ class _Starts:
 
 async def start(
     database: Database,
-    tenant_id: UUID,
+    claim: Claim,
     *,
-    parent_id: UUID,
     wanted: Sequence[Wanted],
     bench: Workbench,
     new_id: NewId,
     tell: Tell,
 ) -> list[Outcome]:
-    """Start sub-runs of one run, in the order given: what came of each. Where its call has started one already, nothing is done.
+    """Start sub-runs of a claimed run, in the order given: what came of each. Where its call has started one already, nothing is done.
 
     Why one was not started: NotFound (no such interaction in the swarm), BadInput (all that is wrong with the start, each thing a
-    fault), Conflict (a limit of the tree, or the run above is over), NotPermitted (whoever the run goes for may start none),
-    BudgetSpent. Raises Unreachable.
+    fault), Conflict (a limit of the tree, or the run above is to stop), NotPermitted (whoever the run goes for may start none),
+    BudgetSpent. Raises Unreachable, and LeaseLost where the claim is no more: then nothing was started.
     """
     starts = _Starts(list(wanted))
     async with database.writer() as writer:
-        await starts.settle_those_there(writer, tenant_id)
-        await _start_left(writer, tenant_id, starts, parent_id=parent_id, bench=bench, new_id=new_id)
+        await starts.settle_those_there(writer, claim.tenant_id)
+        await _start_left(writer, claim, starts, bench=bench, new_id=new_id)
         if starts.has_started:
             fault_points.reach("before_sub_run")
     if starts.has_started:
@@ -102,20 +101,19 @@ async def start(
     return [starts.outcomes[each.run_id] for each in wanted]
 
 
-async def _start_left(
-    writer: Writer, tenant_id: UUID, starts: _Starts, *, parent_id: UUID, bench: Workbench, new_id: NewId
-) -> None:
+async def _start_left(writer: Writer, claim: Claim, starts: _Starts, *, bench: Workbench, new_id: NewId) -> None:
     """Nothing is locked until all is resolved; then the run above is, and after it the tree's row."""
     if not starts.left:
         return
-    above = await runs.resolved(writer, tenant_id, run_id=parent_id)
+    parent_id = claim.run_id
+    above = await runs.resolved(writer, claim.tenant_id, run_id=parent_id)
     try:
-        caller = await caller_of(writer, tenant_id, parent_id=parent_id, right=Right.START)
+        caller = await caller_of(writer, claim, right=Right.START)
         resolved = await _resolve_all(writer, caller, starts, above=above, bench=bench, new_id=new_id)
-        parent = await swarms.parent(writer, tenant_id, run_id=parent_id)
-        if parent.is_over:
-            raise Conflict("The run was not started: the run that asks for it has ended, or is to be stopped.")
-    except Unreachable:
+        parent = await swarms.parent(writer, claim)
+        if parent.is_to_stop:
+            raise Conflict("The run was not started: the run that asks for it is to be stopped.")
+    except (Unreachable, LeaseLost):
         raise
     except FolkmootError as refusal:
         for wanted in starts.left:
@@ -185,6 +183,7 @@ async def _resolved(
     stack = above.credential_stack
     request = StartFields(
         inputs=wanted.inputs,
+        chooses_secrets=False,
         inherited_disabled_tools=above.disabled_tools,
         inherited_stack=stack if stack is not None and stack.passes_to_children else None,
         model=above.model_for_all,
@@ -197,7 +196,8 @@ async def _resolved(
         return resolved
     stored = await references.enabled(reader, caller.tenant_id, kind=DefinitionKind.INTERACTION, reference=pinned)
     assert isinstance(stored, StoredVersion) and isinstance(stored.body, InteractionVersion)
-    limits = swarm.limits.lowered(stored.body.swarm) if stored.body.swarm is not None else swarm.limits
+    own = stored.body.swarm
+    limits = swarm.limits.lowered(own, depth=swarm.depth + 1) if own is not None else swarm.limits
     return replace(resolved, swarm=replace(resolved.swarm, limits=limits))
 
 

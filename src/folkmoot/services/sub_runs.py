@@ -10,6 +10,7 @@ from uuid import UUID
 
 from folkmoot.domain.rights import Right, rights_of
 from folkmoot.domain.run_status import FINAL, RunStatus
+from folkmoot.domain.runs import Claim
 from folkmoot.domain.swarms import SubRun
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import NotFound, NotPermitted, RunEnded
@@ -37,30 +38,35 @@ async def listed(database: Database, tenant_id: UUID, *, parent_id: UUID) -> tup
         return await swarms.children(reader, tenant_id, run_id=parent_id)
 
 
-async def stop(database: Database, tenant_id: UUID, *, parent_id: UUID, run_id: UUID, tell: Tell) -> RunStatus:
-    """Ask a sub-run to stop: its status then. One that has ended is left as it is. Raises NotFound, NotPermitted."""
+async def stop(database: Database, claim: Claim, *, run_id: UUID, participant: str, tell: Tell) -> RunStatus:
+    """Ask a sub-run of a claimed run to stop, for one of its participants: its status then. One that has ended is left as it is.
+
+    Raises NotFound, NotPermitted, and LeaseLost where the claim is no more: then nothing was stopped.
+    """
     async with database.reader() as reader:
-        status = (await swarms.statuses(reader, tenant_id, run_id=parent_id)).get(run_id)
+        status = (await swarms.statuses(reader, claim.tenant_id, run_id=claim.run_id)).get(run_id)
         if status is None:
             raise NotFound(f"No run {run_id} was started here. list_interactions shows those that were.")
         if status in FINAL:
             return status
-        caller = await caller_of(reader, tenant_id, parent_id=parent_id, right=Right.STOP)
+        caller = await caller_of(reader, claim, right=Right.STOP)
     try:
-        return await runs_service.request_stop(database, caller, run_id=run_id, tell=tell)
+        return await runs_service.request_stop(database, caller, run_id=run_id, participant=participant, tell=tell)
     except RunEnded:
         async with database.reader() as reader:
-            return (await swarms.statuses(reader, tenant_id, run_id=parent_id))[run_id]
+            return (await swarms.statuses(reader, claim.tenant_id, run_id=claim.run_id))[run_id]
 
 
-async def caller_of(reader: Reader, tenant_id: UUID, *, parent_id: UUID, right: Right) -> Caller:
-    """For whom the run goes (B38): whoever started the tree, with the rights that they have now."""
-    run = await runs.get(reader, tenant_id, run_id=parent_id)
+async def caller_of(reader: Reader, claim: Claim, *, right: Right) -> Caller:
+    """For whom the claimed run goes (B38): whoever started the tree, with the rights that they have now."""
+    tenant_id = claim.tenant_id
+    run = await runs.get(reader, tenant_id, run_id=claim.run_id)
     assert run is not None
     user = await users.get(reader, tenant_id, user_id=run.created_by)
     if user is None or user.removed_at is not None:
         name = user.name if user is not None else str(run.created_by)
         raise NotPermitted(f"This run goes for {name}, who is no user here any more.")
-    caller = Caller(tenant_id, user.user_id, user.name, role=user.role, rights=rights_of(user.role, None))
+    rights = rights_of(user.role, None)
+    caller = Caller(tenant_id, user.user_id, user.name, role=user.role, rights=rights, acts_by=claim)
     caller.require(right)
     return caller

@@ -15,10 +15,15 @@ from folkmoot.domain.swarms import Await
 from folkmoot.store.codecs import DETAIL, USAGE, json_text, safe, safe_json, write_body
 from folkmoot.store.outcomes import Append
 
-_PARAMETERS = 22
+_PARAMETERS = 21
 _RUNS, _ITEMS, _BEGUN, _ENDED = range(4)
-_PENDING, _AWAITS = 20, 21
+_PENDING = 20
 TOOL_PARAMETERS = range(4, _PARAMETERS)  # what a batch without tool calls, voided model calls and pauses leaves empty
+
+
+def is_lean(batch: Sequence[Append], made: Sequence[Sequence[Any]]) -> bool:
+    """Whether the statement does without the parts for those."""
+    return not any(made[n] for n in TOOL_PARAMETERS) and all(a.pause is None for a in batch)
 
 
 def parameters(batch: Sequence[Append]) -> list[list[Any]]:
@@ -33,22 +38,19 @@ def parameters(batch: Sequence[Append]) -> list[list[Any]]:
             _add_calls(made, ord_, a)
         if a.pause is not None and a.pause.pending is not None:
             made[_PENDING].append(_pending(ord_, a.pause.pending))
-        if a.pause is not None and a.pause.awaits is not None:
-            made[_AWAITS].append(_await(ord_, a.pause.awaits))
     return made
 
 
 def _run(ord_: int, a: Append) -> tuple[Any, ...]:
     claim, end, back, pause = a.claim, a.end, a.hand_back, a.pause
     pending = pause.pending if pause else None
-    awaits = pause.awaits if pause else None
+    awaits = [_await(each) for each in pause.awaits] if pause and pause.awaits else None
     return (
         ord_, claim.tenant_id, claim.run_id, claim.number, claim.claim_id, a.signal_number, a.firm, len(a.items),
         end.status.value if end else None, back is not None, safe(end.output) if end and end.output is not None else None,
         safe(end.failure) if end and end.failure is not None else None, back.ready_in_seconds if back else None, a.driver_errors,
         pause.status.value if pause else None, pending.pending_id if pending else None,
-        awaits.await_id if awaits else None, awaits.run_ids if awaits else None, awaits.is_all if awaits else None,
-        pause.ready_by if pause else None,
+        awaits, pause.ready_by if pause else None,
     )  # fmt: skip
 
 
@@ -66,10 +68,8 @@ def _pending(ord_: int, pending: Pending) -> tuple[Any, ...]:
     return (ord_, pending.pending_id, pending.kind.value, json_text(card), pending.binding_hash, json_text(told))
 
 
-def _await(ord_: int, awaits: Await) -> tuple[Any, ...]:
-    return (
-        ord_, awaits.await_id, awaits.run_ids, awaits.is_all, safe(awaits.participant), awaits.author_id, awaits.thread_id
-    )  # fmt: skip
+def _await(awaits: Await) -> tuple[Any, ...]:
+    return awaits.await_id, awaits.run_ids, awaits.is_all, safe(awaits.participant), awaits.author_id, awaits.thread_id
 
 
 def _add_model_calls(made: list[list[Any]], ord_: int, a: Append) -> None:

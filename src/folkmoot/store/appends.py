@@ -17,7 +17,7 @@ import asyncpg
 
 from folkmoot.kernel import fault_points
 from folkmoot.kernel.errors import LeaseLost, Unreachable
-from folkmoot.store.append_parameters import TOOL_PARAMETERS, parameters
+from folkmoot.store.append_parameters import TOOL_PARAMETERS, is_lean, parameters
 from folkmoot.store.database import OUTAGES, Database, queries
 from folkmoot.store.outcomes import (
     Append,
@@ -188,9 +188,8 @@ class _Lane:
 
     async def _fetch(self, batch: Sequence[Append]) -> Sequence[Any]:
         made = parameters(batch)
-        is_lean = not any(made[n] for n in TOOL_PARAMETERS)
         rows: Sequence[Any] = await (
-            self._lean.fetch(*made[: TOOL_PARAMETERS.start]) if is_lean else self._whole.fetch(*made)
+            self._lean.fetch(*made[: TOOL_PARAMETERS.start]) if is_lean(batch, made) else self._whole.fetch(*made)
         )
         return rows
 

@@ -17,10 +17,13 @@ from folkmoot.store.database import Reader, Writer, queries
 _sql: Any = queries("audit")
 ORCHESTRATOR = "Orchestrator"  # who is named where nobody did it
 CLOCK = "clock"  # by which way that came
+RUN = "run"  # what participants of runs start and stop
 
 
 def channel_of(caller: Caller) -> str:
-    """The way something came in: 'api' where a key was used, else 'command'."""
+    """The way something came in: 'run' where a run does it for its user, 'api' where a key was used, else 'command'."""
+    if caller.acts_by is not None:
+        return RUN
     return "api" if caller.key_id is not None else "command"
 
 

@@ -81,14 +81,15 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """The run waits for a person or for sub-runs, and holds no worker. `status`: the waiting one. One of `pending` and `awaits` is set.
+    """The run waits for a person or for sub-runs, and holds no worker. `status`: the waiting one. `pending`: what a person is asked;
+    `awaits`: all that the run awaits, beside a person too, each of which wakes it.
 
     `ready_by`: when a wait for sub-runs ends though it is not over, since the time limit counts it; null: never.
     """
 
     status: RunStatus
     pending: Pending | None = None
-    awaits: Await | None = None
+    awaits: tuple[Await, ...] = ()
     ready_by: datetime | None = None
 
 

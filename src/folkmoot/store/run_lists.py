@@ -83,30 +83,30 @@ class RunCursor:
 
 
 async def get(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> RunView | None:
-    found = await _views(reader, tenant_id, [run_id])
+    found = await _views(reader, tenant_id, [run_id], with_children=True)
     return found[0] if found else None
 
 
 async def page(
     reader: Reader, tenant_id: UUID, *, wanted: RunFilter, after: RunCursor | None, limit: int
 ) -> list[RunView]:
-    """Runs under a filter, the newest first, those after the cursor."""
+    """Runs under a filter, the newest first, those after the cursor; without their sub-runs, of which one may have thousands (B63)."""
     values = parameters(tenant_id, wanted, after, limit)
     async with reader.one_moment():
         await reader.plan_anew()
         async with reader.outside_the_wall() if is_found_outside(wanted) else nullcontext():
             ids = [row["run_id"] async for row in _sql.page_ids(reader.connection, **values)]
-        return await _views(reader, tenant_id, ids)
+        return await _views(reader, tenant_id, ids, with_children=False)
 
 
-async def _views(reader: Reader, tenant_id: UUID, run_ids: list[UUID]) -> list[RunView]:
+async def _views(reader: Reader, tenant_id: UUID, run_ids: list[UUID], *, with_children: bool) -> list[RunView]:
     rows = [row async for row in _sql.views(reader.connection, tenant_id=tenant_id, run_ids=run_ids)]
     in_swarms = {
         row["run_id"]: _LIMITS.read(row["swarm_limits"]) if row["swarm_limits"] else None
         for row in rows
         if row["swarm_limits"] is not None or row["parent_kind"] == ProcessType.INTERACTION
     }
-    swarm_of = await swarms.views(reader, tenant_id, limits=in_swarms)
+    swarm_of = await swarms.views(reader, tenant_id, limits=in_swarms, with_children=with_children)
     return [replace(_view(row), swarm=swarm_of.get(row["run_id"])) for row in rows]
 
 

@@ -13,7 +13,9 @@ from typing import Any
 from uuid import UUID
 
 from folkmoot.domain.run_status import RunStatus
+from folkmoot.domain.runs import Claim
 from folkmoot.domain.swarms import Await, AwaitView, SubRun, SwarmLimits, SwarmView
+from folkmoot.kernel.errors import LeaseLost
 from folkmoot.store.database import Reader, Writer, queries
 
 _sql: Any = queries("swarms")
@@ -21,24 +23,31 @@ _sql: Any = queries("swarms")
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """A run that starts another one. `deadline_at`: when its time is used up; null: it has no limit."""
+    """A run that starts another one. `deadline_at`: when its time is used up; null: it has no limit. `is_to_stop`: it was asked to."""
 
     tree_root_id: UUID
     swarm_root_id: UUID
     depth: int
     created_by: UUID
     deadline_at: datetime | None
-    is_over: bool
+    is_to_stop: bool
     priority: int
     now: datetime
 
 
-async def parent(writer: Writer, tenant_id: UUID, *, run_id: UUID) -> Parent:
-    """Lock the run's row against its end until the transaction ends."""
-    row = await _sql.parent(writer.connection, tenant_id=tenant_id, run_id=run_id)
+async def parent(writer: Writer, claim: Claim) -> Parent:
+    """Lock the run's row against its end until the transaction ends; after that of a child, where one is locked, too.
+
+    Raises LeaseLost where the claim is no more.
+    """
+    row = await _sql.parent(
+        writer.connection, tenant_id=claim.tenant_id, run_id=claim.run_id, number=claim.number, claim_id=claim.claim_id
+    )
+    if row is None:
+        raise LeaseLost(f"Another claim of run {claim.run_id} exists; nothing is started or stopped under this one.")
     return Parent(
-        row["tree_root_id"], row["swarm_root_id"], row["depth"], row["created_by"], row["deadline_at"],
-        row["ended_at"] is not None or row["stopped_by"] is not None, row["priority"], row["now"],
+        row["tree_root_id"], row["swarm_root_id"], row["depth"], row["created_by"], row["deadline_at"], row["stopped_by"] is not None,
+        row["priority"], row["now"],
     )  # fmt: skip
 
 
@@ -98,14 +107,14 @@ async def children(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> tuple[Su
 
 
 async def _children(reader: Reader, tenant_id: UUID, run_ids: Sequence[UUID]) -> dict[UUID, tuple[SubRun, ...]]:
-    found: dict[UUID, tuple[SubRun, ...]] = {}
+    found: dict[UUID, list[SubRun]] = {}
     async for row in _sql.children(reader.connection, tenant_id=tenant_id, run_ids=run_ids):
         made = SubRun(
             row["run_id"], row["definition_id"], row["definition_version"], row["name"], RunStatus(row["status"]), row["started_by"] or "",
             row["created_at"], row["started_at"], row["ended_at"],
         )  # fmt: skip
-        found[row["parent_id"]] = (*found.get(row["parent_id"], ()), made)
-    return found
+        found.setdefault(row["parent_id"], []).append(made)
+    return {run_id: tuple(each) for run_id, each in found.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +140,15 @@ async def results(
     }
 
 
-async def views(reader: Reader, tenant_id: UUID, *, limits: Mapping[UUID, SwarmLimits | None]) -> dict[UUID, SwarmView]:
+async def views(
+    reader: Reader, tenant_id: UUID, *, limits: Mapping[UUID, SwarmLimits | None], with_children: bool
+) -> dict[UUID, SwarmView]:
     """The places of runs in their trees. `limits`: by run, those it is pinned to, which hold until the tree's first sub-run is
-    started; null: it may start none."""
+    started; null: it may start none. `with_children`: else `children` are empty."""
     if not limits:
         return {}
     run_ids = list(limits)
-    own = await _children(reader, tenant_id, run_ids)
+    own = await _children(reader, tenant_id, run_ids) if with_children else {}
     rows = [row async for row in _sql.places(reader.connection, tenant_id=tenant_id, run_ids=run_ids)]
     return {row["run_id"]: _view(row, limits[row["run_id"]], own.get(row["run_id"], ())) for row in rows}
 

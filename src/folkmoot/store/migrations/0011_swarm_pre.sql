@@ -2,10 +2,16 @@
 
 alter table process add column depth integer not null default 0 check (depth >= 0); -- how many interaction runs are above it
 alter table process add column started_by text; -- the participant of its parent
--- what the run awaits now, and since when: time that counts as work; a claim clears both
-alter table process add column await_id uuid;
+-- all that the run awaits now, also beside a person; and since when it waits for nothing else, which is time at work; a claim clears both
+alter table process add column await_ids uuid[];
 alter table process add column awaits_since timestamptz;
-alter table process add constraint process_awaits check (await_id is null or status = 'PendingSubInteractions');
+alter table process add constraint process_awaits check (
+    (await_ids is null or status in ('PendingSubInteractions', 'PendingApproval', 'PendingHuman'))
+    and (awaits_since is null or status = 'PendingSubInteractions'));
+-- no run may have a deadline that is no time: whoever claims it with others could claim none of them
+update process set duration_auto_termination = least(duration_auto_termination, '999999 days'), duration_human_timeout = least(duration_human_timeout, '999999 days')
+where greatest(duration_auto_termination, duration_human_timeout) >= '1000000 days';
+alter table process add constraint process_durations check (greatest(duration_auto_termination, duration_human_timeout) < '1000000 days');
 -- the sub-runs of a swarm that have not ended
 create index process_of_swarm on process (tenant_id, swarm_root_id) where parent_kind = 'Interaction' and ended_at is null;
 
@@ -21,7 +27,7 @@ create table swarm (
     primary key (tenant_id, root_id)
 );
 
--- A waiting run: for which of its sub-runs a participant waits. Its id is that of the call that asked for it. `waits_for`: how
+-- A waiting run: for which of its sub-runs a participant waits, one row for each who does. Its id is that of the call that asked for it. `waits_for`: how
 -- many of them must still end.
 create table sub_run_await (
     tenant_id uuid not null,
@@ -44,26 +50,28 @@ create function folkmoot_waits_for(tenant uuid, sub_run_ids uuid[], is_all boole
     from process where tenant_id = tenant and run_id = any(sub_run_ids)
 $$;
 
--- A sub-run has ended, by whatever door: its parent's signal moves, and the await that has it is nearer its end. At that end the
--- parent waits no longer. The parent's row is locked first, and what it awaits is read after that: a pause at the same moment is
+-- A sub-run has ended, by whatever door: its parent's signal moves, and the awaits of now that have it are nearer their ends. At the
+-- end of any the parent waits no longer. The parent's row is locked first, and what it awaits is read after that: a pause at the same moment is
 -- either seen here, or finds its signal moved. Locks go from child to parent.
 create function folkmoot_sub_run_ended() returns trigger language plpgsql as $$
 declare
-    awaited uuid;
-    still_waits_for integer;
+    awaited uuid[];
+    is_over boolean;
 begin
     perform from process where tenant_id = new.tenant_id and run_id = new.parent_id for no key update;
-    select await_id into awaited from process where tenant_id = new.tenant_id and run_id = new.parent_id and ended_at is null;
+    select await_ids into awaited from process where tenant_id = new.tenant_id and run_id = new.parent_id and ended_at is null;
     if not found then
         return null;
     end if;
-    update sub_run_await set waits_for = waits_for - 1
-    where tenant_id = new.tenant_id and run_id = new.parent_id and await_id = awaited and new.run_id = any(sub_run_ids) and waits_for > 0
-    returning waits_for into still_waits_for;
-    if still_waits_for = 0 then
+    with lowered as (
+        update sub_run_await set waits_for = waits_for - 1
+        where tenant_id = new.tenant_id and run_id = new.parent_id and await_id = any(awaited) and new.run_id = any(sub_run_ids) and waits_for > 0
+        returning waits_for)
+    select coalesce(bool_or(waits_for = 0), false) into is_over from lowered;
+    if is_over then
         update process p set
-            signal_number = p.signal_number + 1, ready_at = least(p.ready_at, t.now), execution_time = p.execution_time + (t.now - p.awaits_since),
-            awaits_since = null
+            signal_number = p.signal_number + 1, ready_at = least(p.ready_at, t.now),
+            execution_time = p.execution_time + coalesce(t.now - p.awaits_since, '0'), awaits_since = null
         from (select folkmoot_now() as now) t where p.tenant_id = new.tenant_id and p.run_id = new.parent_id;
     else
         update process set signal_number = signal_number + 1 where tenant_id = new.tenant_id and run_id = new.parent_id;
@@ -75,8 +83,6 @@ create trigger sub_run_ended after update of ended_at on process for each row
     execute function folkmoot_sub_run_ended();
 
 -- What the fenced append takes beside: what a pause awaits, and when the run is ready though that is not over (its time runs out).
-alter type append_run add attribute await_id uuid;
-alter type append_run add attribute sub_run_ids uuid[];
-alter type append_run add attribute awaits_all boolean;
+create type append_await as (id uuid, sub_run_ids uuid[], is_all boolean, participant text, author_id uuid, thread_id text);
+alter type append_run add attribute awaits append_await[];
 alter type append_run add attribute ready_by timestamptz;
-create type append_await as (ord integer, id uuid, sub_run_ids uuid[], is_all boolean, participant text, author_id uuid, thread_id text);

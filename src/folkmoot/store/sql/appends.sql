@@ -28,11 +28,13 @@ p as (
             when r.pauses is not null and p.signal_number = r.signal and exists (
                 select from pending w where w.tenant_id = p.tenant_id and w.run_id = p.run_id and w.pending_id = r.pending_id
                     and w.outcome is not null) then t.now
-            when r.await_id is not null and p.signal_number = r.signal then case
-                when folkmoot_waits_for(r.tenant_id, r.sub_run_ids, r.awaits_all) = 0 then t.now else r.ready_by end end,
+            when r.awaits is not null and p.signal_number = r.signal then case
+                when exists (select from unnest(r.awaits) w where folkmoot_waits_for(r.tenant_id, w.sub_run_ids, w.is_all) = 0) then t.now
+                else r.ready_by end end,
         pending_id = case when r.pauses is not null and p.signal_number = r.signal then r.pending_id end,
-        await_id = case when p.signal_number = r.signal then r.await_id end,
-        awaits_since = case when r.await_id is not null and p.signal_number = r.signal then t.now end
+        await_ids = case when r.awaits is not null and p.signal_number = r.signal then array(select w.id from unnest(r.awaits) w) end,
+        -- beside a person sub-runs are awaited, too, but that is a wait for a person, and no time at work
+        awaits_since = case when r.pauses = 'PendingSubInteractions' and p.signal_number = r.signal then t.now end
     from r cross join t
     where p.tenant_id = r.tenant_id and p.run_id = r.run_id and p.claim_number = r.number and p.claim_id = r.claim_id
         and p.status = 'Running'
@@ -116,7 +118,7 @@ awaits as (
     insert into sub_run_await (tenant_id, run_id, await_id, sub_run_ids, is_all, participant, author_id, thread_id, waits_for, started_at)
     select p.tenant_id, p.run_id, u.id, u.sub_run_ids, u.is_all, u.participant, u.author_id, u.thread_id,
            folkmoot_waits_for(p.tenant_id, u.sub_run_ids, u.is_all), t.now
-    from unnest($22::append_await[]) as u join p using (ord) cross join t
+    from p join r using (ord) cross join lateral unnest(r.awaits) as u cross join t
     where p.is_whole
     on conflict (tenant_id, run_id, await_id) do update set waits_for = excluded.waits_for),
 last as (select 1)

@@ -25,7 +25,7 @@ ready as (
     for update skip locked limit :batch)
 update process p set
     status = 'Running', worker_id = me.worker_id, hostname = me.host, claim_number = p.claim_number + 1, claim_id = gen_random_uuid(),
-    ready_at = null, pending_id = null, await_id = null, awaits_since = null, claimed_at = t.now, pinged_at = null, started_at = coalesce(p.started_at, t.now), updated_at = t.now,
+    ready_at = null, pending_id = null, await_ids = null, awaits_since = null, claimed_at = t.now, pinged_at = null, started_at = coalesce(p.started_at, t.now), updated_at = t.now,
     -- the wait for sub-runs was time at work
     execution_time = p.execution_time + coalesce(t.now - p.awaits_since, '0'),
     deadline_at = t.now + (p.duration_auto_termination - p.execution_time - coalesce(t.now - p.awaits_since, '0'))

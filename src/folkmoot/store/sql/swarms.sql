@@ -1,7 +1,10 @@
 -- name: parent^
--- The run that is to start another one. Until the transaction ends nobody ends it, or asks it to stop.
-select tree_root_id, swarm_root_id, depth, created_by, deadline_at, stopped_by, ended_at, priority, folkmoot_now() as now
-from process where tenant_id = :tenant_id and run_id = :run_id for share;
+-- The run that is to start another one, or to stop one, under its claim. Until the transaction ends nobody ends it, asks it to stop,
+-- or takes the claim away. No row: the claim is no more.
+select tree_root_id, swarm_root_id, depth, created_by, stopped_by, priority, claimed_at + (duration_auto_termination - execution_time) as deadline_at,
+    folkmoot_now() as now
+from process
+where tenant_id = :tenant_id and run_id = :run_id and claim_number = :number and claim_id = :claim_id and status = 'Running' for share;
 
 -- name: make!
 insert into swarm (tenant_id, root_id, max_depth, max_concurrent, max_total)

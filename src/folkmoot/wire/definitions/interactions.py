@@ -80,7 +80,7 @@ class RoundRobinInteractionHumanSettings(ResponseShape):
 
 
 class InteractionSwarmSettings(ResponseShape):
-    """Which interactions which participants may start; limits are the whole tree's, null leaves them to the tenant."""
+    """Which interactions which participants may start. Limits are the whole tree's; null: `maxDepth` 3, `maxConcurrent` 20, `maxTotal` 100."""
 
     interactions: tuple[VersionReference, ...]
     participants: tuple[str, ...]
@@ -160,7 +160,8 @@ class RoundRobinInteractionHumanSettingsRequest(RequestShape):
 
 
 class InteractionSwarmSettingsRequest(RequestShape):
-    """Which interactions which participants may start; limits hold for the whole tree."""
+    """Which interactions which participants may start. Limits hold for the whole tree: `maxDepth` (null: 3), `maxConcurrent` (20, at most
+    10,000), `maxTotal` (100, at most 100,000)."""
 
     interactions: tuple[ReferenceRequest, ...] = ()
     participants: tuple[Name, ...] = ()
