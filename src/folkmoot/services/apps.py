@@ -68,7 +68,7 @@ async def end(database: Database, caller: Caller, *, name: str, run_id: UUID, en
     if run is None:
         raise await _refusal(database, caller, name=name, run_id=run_id, what="cannot be ended again", tell=tell)
     if run.status is not RunStatus.COMPLETED:
-        await trees.stop_below(database, tenant_id=caller.tenant_id, parent_id=run_id, tell=tell)
+        await trees.stop_below(database, tenant_id=caller.tenant_id, ended_id=run_id, tell=tell)
     return run
 
 
@@ -101,7 +101,7 @@ async def _refusal(
         async with database.writer() as writer:
             lost = await apps.lose(writer, run_id=run_id)
         if lost:
-            await trees.stop_below(database, tenant_id=caller.tenant_id, parent_id=run_id, tell=tell)
+            await trees.stop_below(database, tenant_id=caller.tenant_id, ended_id=run_id, tell=tell)
         run = await get(database, caller, name=name, run_id=run_id)
     if run.ended_at is None:  # somebody was ending it, or had it in hand, at this moment
         return Conflict(f"The run {run_id} is being changed by somebody else. Send this again.")

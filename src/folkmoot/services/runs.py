@@ -133,7 +133,7 @@ async def request_stop(
     else:
         tell({"to": "run", "run": str(run_id)})
     if run_type is ProcessType.APP:  # a run of an interaction that is Stopped at once has started nothing yet
-        await trees.stop_below(database, tenant_id=caller.tenant_id, parent_id=run_id, tell=tell)
+        await trees.stop_below(database, tenant_id=caller.tenant_id, ended_id=run_id, tell=tell)
     return status
 
 

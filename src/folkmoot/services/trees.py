@@ -1,7 +1,7 @@
 """Trees of runs for those who ask, and the stop that goes down a tree once a parent has ended other than Completed.
 
-It goes level by level: a child that was asked to stop ends in its worker, and its own end leads to its children. What a crash or a
-lock kept from that is found by the sweep. Deliberately absent: starting sub-runs, and a wait for any of this.
+It goes level by level: a child that was asked to stop ends in its worker, and its own end leads to its children. What a Completed run
+left behind is reached through it. What a crash or a lock kept from that is found by the sweep. Deliberately absent: starting sub-runs, and a wait for any of this.
 """
 
 from __future__ import annotations
@@ -75,18 +75,36 @@ async def place_under(writer: Writer, caller: Caller, *, app_run_id: UUID, run_i
     return Place(found.tree_root_id, run_id, app_run_id, ProcessType.APP)
 
 
-async def stop_below(database: Database, *, tenant_id: UUID, parent_id: UUID, tell: Tell) -> None:
-    """Ask the children of a run to stop, if it has ended other than Completed; what they wait for is closed (B13)."""
+async def stop_below(database: Database, *, tenant_id: UUID, ended_id: UUID, tell: Tell) -> None:
+    """Ask what a run started to stop, if it has ended other than Completed; what that waits for is closed (B13)."""
+    await _stop_children(database, tenant_id=tenant_id, ended_id=ended_id, parent_id=ended_id, tell=tell)
+    has_asked = True
+    while has_asked:
+        async with database.reader() as reader:
+            completed = await trees.completed_below(reader, tenant_id, ended_id=ended_id, limit=_BATCH)
+        has_asked = False
+        for parent_id in completed:
+            asked = await _stop_children(
+                database, tenant_id=tenant_id, ended_id=ended_id, parent_id=parent_id, tell=tell
+            )
+            has_asked = has_asked or asked
+    async with database.writer() as writer:
+        await trees.settle_below(writer, tenant_id, ended_id=ended_id)
+
+
+async def _stop_children(database: Database, *, tenant_id: UUID, ended_id: UUID, parent_id: UUID, tell: Tell) -> bool:
+    """Whether any was asked. Those of one run: each end of a New one locks its parent, and no other."""
+    asked = 0
     while True:
         has_closed = False
         async with database.writer() as writer:
-            stopped = await trees.stop_children(writer, tenant_id, parent_id=parent_id, limit=_BATCH)
+            stopped = await trees.stop_children(writer, tenant_id, ended_id=ended_id, parent_id=parent_id, limit=_BATCH)
             for child in stopped:
                 closed = await pending.stop(
                     writer, tenant_id, run_id=child.run_id, by=None, by_name=audit.ORCHESTRATOR, channel=audit.CLOCK
                 )
                 has_closed = has_closed or bool(closed)
-                detail = {"parentId": str(parent_id), "parentStatus": child.parent_status.value}
+                detail = {"endedId": str(ended_id), "endedAs": child.ended_as.value}
                 if closed:
                     detail["closed"] = ", ".join(map(str, closed))
                 await audit.note_of_clock(
@@ -98,13 +116,14 @@ async def stop_below(database: Database, *, tenant_id: UUID, parent_id: UUID, te
             tell({"to": "workers"})
         if has_closed:
             tell({"to": "inbox", "tenant": str(tenant_id)})
+        asked += len(stopped)
         if len(stopped) < _BATCH:
-            return
+            return asked > 0
 
 
 async def stop_orphans(database: Database, *, tell: Tell) -> None:
-    """The sweep's part: whatever parents have ended whose children were not asked yet."""
+    """The sweep's part: whatever runs have ended below which some were not asked yet."""
     async with database.reader() as reader:
         parents = await trees.ended_parents(reader, limit=_BATCH)
-    for tenant_id, parent_id in parents:
-        await stop_below(database, tenant_id=tenant_id, parent_id=parent_id, tell=tell)
+    for tenant_id, ended_id in parents:
+        await stop_below(database, tenant_id=tenant_id, ended_id=ended_id, tell=tell)

@@ -1,7 +1,8 @@
-"""The runs of a tree: who started whom, what waits below a run, and the stop that goes from an ended parent to its children.
+"""The runs of a tree: who started whom, what waits below a run, and the stop that goes from an ended run to what is below it.
 
 A stop locks children only, and never waits for one, so that it can have no deadlock with a child's own end, which locks the child
-and then its parent. Deliberately absent: a walk down the tree: a child's own end leads to its children.
+and then its parent. Deliberately absent: a walk down the whole tree: a child's own end leads to its children, and only where that was
+Completed a stop further up goes on to them.
 """
 
 from __future__ import annotations
@@ -60,18 +61,36 @@ async def node(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> Node | None:
 
 @dataclass(frozen=True, slots=True)
 class StoppedChild:
+    """`ended_as`: how the run above it ended, on account of which it is to stop."""
+
     run_id: UUID
-    parent_status: RunStatus
+    ended_as: RunStatus
 
 
-async def stop_children(writer: Writer, tenant_id: UUID, *, parent_id: UUID, limit: int) -> list[StoppedChild]:
-    """Ask the children of a run that ended, and not as Completed, to stop; those that were asked, at most `limit`."""
-    rows = _sql.stop_children(writer.connection, tenant_id=tenant_id, parent_id=parent_id, limit=limit)
-    return [StoppedChild(row["run_id"], RunStatus(row["parent_status"])) async for row in rows]
+async def stop_children(
+    writer: Writer, tenant_id: UUID, *, ended_id: UUID, parent_id: UUID, limit: int
+) -> list[StoppedChild]:
+    """Ask the children of a run to stop, at most `limit`, since `ended_id` ended, and not as Completed: the run itself, or one above it
+    where the run is Completed; those that were asked."""
+    rows = _sql.stop_children(
+        writer.connection, tenant_id=tenant_id, ended_id=ended_id, parent_id=parent_id, limit=limit
+    )
+    return [StoppedChild(row["run_id"], RunStatus(row["ended_status"])) async for row in rows]
+
+
+async def completed_below(reader: Reader, tenant_id: UUID, *, ended_id: UUID, limit: int) -> list[UUID]:
+    """Completed runs below an ended one that have children still to be asked."""
+    rows = _sql.completed_below(reader.connection, tenant_id=tenant_id, ended_id=ended_id, limit=limit)
+    return [row["run_id"] async for row in rows]
+
+
+async def settle_below(writer: Writer, tenant_id: UUID, *, ended_id: UUID) -> None:
+    """Take the run from `ended_parents`, if all below it were asked to stop."""
+    await _sql.settle_below(writer.connection, tenant_id=tenant_id, ended_id=ended_id)
 
 
 async def ended_parents(reader: Reader, *, limit: int) -> list[tuple[UUID, UUID]]:
-    """Tenants and ids of ended parents whose children are still to be asked to stop."""
+    """Tenants and ids of ended runs below which some may still have to be asked to stop."""
     return [(row["tenant_id"], row["run_id"]) async for row in _sql.ended_parents(reader.connection, limit=limit)]
 
 

@@ -10,7 +10,9 @@ alter table process
     add column app_inputs jsonb,
     add column ping_limit interval check (ping_limit > '0'),
     -- when an App run counts as lost, unless it is pinged before
-    add column lost_at timestamptz;
+    add column lost_at timestamptz,
+    -- it may have started others, and where it has ended other than Completed, those were not all asked to stop yet
+    add column stops_below boolean not null default false;
 -- No worker ever has an App run, it is at work until it has ended, and it is the root of its tree.
 alter table process add constraint process_app check (
     case when kind = 'App' then
@@ -27,6 +29,8 @@ create index process_lost on process (lost_at) where lost_at is not null;
 -- Children that a parent's end may have to stop.
 create index process_open_children on process (tenant_id, parent_id)
     where parent_id is not null and ended_at is null and stopped_by is null;
+-- What the sweep has to look at: nothing, but for a moment after such an end.
+create index process_to_stop_below on process (tenant_id, run_id) where stops_below and status in ('Failed', 'Stopped', 'TimedOut');
 
 -- What became of a thing that waited, as the API's receipt says it; `rootProcessId` is null where the run is its own root.
 create or replace function folkmoot_decided(w pending) returns jsonb language sql stable as $$

@@ -2,9 +2,9 @@
 -- It is at work from now on, and is pinged by being opened.
 with t as materialized (select folkmoot_now() as now)
 insert into process (tenant_id, run_id, kind, app_name, app_description, app_inputs, ping_limit, created_by, created_at, updated_at, tree_root_id,
-                     swarm_root_id, state_version, tags, search, status, started_at, pinged_at, lost_at)
+                     swarm_root_id, state_version, tags, search, status, started_at, pinged_at, lost_at, stops_below)
 select :tenant_id, :run_id, 'App', :name, :description, :inputs::text::jsonb, :ping_limit, :created_by, t.now, t.now, :run_id,
-       :run_id, :state_version, :tags, :search, :status::run_status, t.now, t.now, t.now + :ping_limit
+       :run_id, :state_version, :tags, :search, :status::run_status, t.now, t.now, t.now + :ping_limit, true
 from t
 returning *, created_at as now;
 

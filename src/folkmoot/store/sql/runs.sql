@@ -1,9 +1,10 @@
 -- name: insert_run*!
 insert into process (tenant_id, run_id, kind, namespace_id, definition_id, definition_version, created_by, created_at, updated_at, tree_root_id,
                      swarm_root_id, parent_id, parent_kind, depth, started_by, state_version, duration_auto_termination, duration_human_timeout,
-                     response_json_schema, tags, search, priority, ready_at)
+                     response_json_schema, tags, search, priority, ready_at, stops_below)
 values (:tenant_id, :run_id, 'Interaction', :namespace_id, :definition_id, :definition_version, :created_by, folkmoot_now(), folkmoot_now(),
-        :tree_root_id, :swarm_root_id, :parent_id, :parent_kind, :depth, :started_by, :state_version, :duration_auto_termination, :duration_human_timeout, :response_json_schema, :tags, :search, :priority, folkmoot_now());
+        :tree_root_id, :swarm_root_id, :parent_id, :parent_kind, :depth, :started_by, :state_version, :duration_auto_termination, :duration_human_timeout, :response_json_schema,
+        :tags, :search, :priority, folkmoot_now(), :stops_below);
 
 -- name: insert_resolved*!
 insert into resolved_definition (tenant_id, run_id, body) values (:tenant_id, :run_id, :body);
