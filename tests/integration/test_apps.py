@@ -105,6 +105,18 @@ class TestLife:
             assert [error["pointer"] for error in problem["errors"]] == [pointer]
         problem_of(await client.post(path, json={"outcome": "Stopped"}), 422, "bad_input")
 
+    @pytest.mark.parametrize(
+        "name", ["a%00b", "%00", "%ED%A0%80", "a%1B%5B31m%E2%80%AE", "%F0%9F%98%80" * 200, "x" * 201, "a%2Fb"]
+    )
+    async def test_a_hostile_name_is_a_name_that_nobody_used(self, server: Served, name: str) -> None:
+        """F25: in the path, where no body's checks are."""
+        client, run = server.client, f"/apps/{name}/runs/{await opened(server)}"
+        for answer in (
+            await client.get(f"/apps/{name}/runs"), await client.get(run), await client.post(f"{run}/ping"),
+            await client.post(f"{run}/end", json={"outcome": "Completed"}), await client.post(f"/apps/{name}/runs", json={}),
+        ):  # fmt: skip
+            assert answer.status_code < 500, answer.text
+
     async def test_it_is_listed_by_its_root_alone_and_has_no_conversation(self, server: Served) -> None:
         client, app = server.client, await opened(server, inputs=[{"name": "day", "value": "monday"}])
         run = await start_run(client, {"parentProcessId": app})

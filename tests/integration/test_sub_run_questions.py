@@ -109,10 +109,30 @@ class TestInbox:
             }  # fmt: skip
         everything = (await client.get("/approvals", params={"status": "Pending"})).json()["items"]
         assert [e["rootProcessId"] for e in everything] == [app, app, None]
-        assert (await client.get("/approvals", params={"root": str(NEW_ID())})).json()["items"] == []
+        problem_of(await client.get("/approvals", params={"root": str(NEW_ID())}), 404, "not_found")
         given = (await answer(server, top, QUESTION, asked[low])).json()
         (told,) = await fetch(database, "select body -> 'data' as data from outbox")
         assert given == httpx2.Response(200, text=told["data"]).json()
+
+    async def test_a_run_anywhere_in_a_tree_lists_what_is_below_it(self, server: Served) -> None:
+        """B10: the topmost run of an interaction under an App run, and one in the middle, show what waits below them, and no more."""
+        client, database = server.client, server.installation.database
+        app = await opened(server)
+        top, middle, low = await generations(server, 3, parentProcessId=app)
+        (beside,) = await generations(server, 1, parentProcessId=app)
+        asked = {run: str(await ask(database, run, QUESTION)) for run in (top, low, beside)}
+        below = {app: {top, middle, low, beside}, top: {top, middle, low}, middle: {middle, low}, low: {low}}
+        for run, expected in below.items():
+            listed = (await client.get(RUNS, params={"root": run})).json()["items"]
+            assert {each["id"] for each in listed} == expected | ({app} if run == app else set())
+            for query in ({"status": "Pending"}, {}):
+                waiting = (await client.get("/approvals", params={**query, "root": run})).json()["items"]
+                assert {each["id"] for each in waiting} == {asked[each] for each in expected if each in asked}
+        missing = str(NEW_ID())
+        for path in (RUNS, "/approvals", "/usage"):
+            assert missing in problem_of(await client.get(path, params={"root": missing}), 404, "not_found")["detail"]
+        problem = problem_of(await answer(server, middle, QUESTION, missing), 404, "not_found")
+        assert f"GET /approvals?root={middle} lists" in problem["detail"]
 
 
 class TestStream:

@@ -94,11 +94,12 @@ async def items(database: Database, caller: Caller, *, run_id: UUID, after: int,
 async def page(
     database: Database, caller: Caller, *, wanted: RunFilter, namespace: str | None = None, after: RunCursor | None, limit: int
 ) -> list[RunView]:  # fmt: skip
-    """Runs under a filter, the newest first; `namespace` by name (one that is not there has no runs)."""
+    """Runs under a filter, the newest first; `namespace` by name (one that is not there has no runs). Raises NotFound for a root."""
     async with database.reader() as reader:
         within = await namespaces.narrowed(reader, caller, wanted, name=namespace)
         if within is None:
             return []
+        within = await trees.within(reader, caller, within)
         return await run_lists.page(reader, caller.tenant_id, wanted=within, after=after, limit=limit)
 
 

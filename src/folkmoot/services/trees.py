@@ -6,18 +6,24 @@ left behind is reached through it. What a crash or a lock kept from that is foun
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TypeVar
 from uuid import UUID
 
+from folkmoot.domain.inbox import InboxFilter
 from folkmoot.domain.run_status import FINAL
 from folkmoot.domain.runs import Place, ProcessType
 from folkmoot.domain.tenancy import Caller
 from folkmoot.domain.trees import Node, Tree
+from folkmoot.domain.usage import UsageFilter
 from folkmoot.kernel.errors import BadInput, Fault, NotFound, RunEnded
 from folkmoot.services.people import Tell
 from folkmoot.store import audit, pending, trees
-from folkmoot.store.database import Database, Writer
+from folkmoot.store.database import Database, Reader, Writer
+from folkmoot.store.run_lists import RunFilter
 
 _BATCH = 100
+_Filter = TypeVar("_Filter", RunFilter, InboxFilter, UsageFilter)
 
 
 async def get(database: Database, caller: Caller, *, run_id: UUID, run_type: ProcessType | None = None) -> Tree:
@@ -28,6 +34,19 @@ async def get(database: Database, caller: Caller, *, run_id: UUID, run_type: Pro
     if found is None or not is_such:
         raise NotFound(f"There is no {f'{run_type} ' if run_type else ''}run {run_id}.")
     return found
+
+
+async def within(reader: Reader, caller: Caller, wanted: _Filter) -> _Filter:
+    """The filter by the tree of a run, as asked for: one that is not the root of the tree it is in has below it a tree of its own.
+    Raises NotFound."""
+    if wanted.root is None:
+        return wanted
+    root_id = await trees.root_of(reader, caller.tenant_id, run_id=wanted.root)
+    if root_id is None:
+        raise NotFound(
+            f"There is no run {wanted.root}, and no tree of it. `folkmoot runs list` shows the runs there are."
+        )
+    return wanted if wanted.root == root_id else replace(wanted, root=None, below=wanted.root)
 
 
 async def type_of(database: Database, caller: Caller, *, run_id: UUID) -> ProcessType:

@@ -61,12 +61,13 @@ _LIMITS: Codec[SwarmLimits] = Codec(SwarmLimits)
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """Null: any. `root`: the run and everything in its tree. `text`: words to be found in name, inputs and tags."""
+    """Null: any. `root`: everything in the tree whose root it is; `below`: this run and all below it. `text`: words to be found in name, inputs and tags."""
 
     status: RunStatus | None = None
     interaction_id: UUID | None = None
     namespace_id: UUID | None = None
     root: UUID | None = None
+    below: UUID | None = None
     parent: UUID | None = None
     tag: str | None = None
     text: str | None = None
@@ -124,6 +125,7 @@ def parameters(tenant_id: UUID, wanted: RunFilter, after: RunCursor | None, limi
         "definition_id": wanted.interaction_id,
         "namespace_id": wanted.namespace_id,
         "root": wanted.root,
+        "below": wanted.below,
         "parent": wanted.parent,
         "tag": safe(wanted.tag) if wanted.tag is not None else None,
         "text": safe(wanted.text) if wanted.text is not None else None,

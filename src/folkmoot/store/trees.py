@@ -44,6 +44,12 @@ async def type_of(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> ProcessTy
     return ProcessType(kind) if kind is not None else None
 
 
+async def root_of(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> UUID | None:
+    """The root of the tree that a run is in; null if there is no such run."""
+    found: UUID | None = await _sql.root_of(reader.connection, tenant_id=tenant_id, run_id=run_id)
+    return found
+
+
 async def get(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> Tree | None:
     """The whole tree of a run, wherever in it the run is, up to MOST_NODES; null if there is no such run."""
     rows = [row async for row in _sql.nodes(reader.connection, tenant_id=tenant_id, run_id=run_id, limit=MOST_NODES)]

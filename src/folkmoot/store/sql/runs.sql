@@ -115,7 +115,13 @@ where tenant_id = :tenant_id
     and (:definition_id::uuid is null or definition_id = :definition_id::uuid)
     and (:namespace_id::uuid is null or namespace_id = :namespace_id::uuid)
     and (:root::uuid is null or tree_root_id = :root::uuid)
-    and (:root::uuid is not null or definition_id is not null)
+    and (:below::uuid is null or run_id = any(array(
+        with recursive below as (
+            select q.run_id from process q where q.tenant_id = :tenant_id and q.run_id = :below::uuid
+            union all
+            select c.run_id from below b join process c on c.tenant_id = :tenant_id and c.parent_id = b.run_id)
+        select b.run_id from below b)))
+    and (:root::uuid is not null or kind = 'Interaction')
     and (:parent::uuid is null or parent_id = :parent::uuid)
     and (:tag::text is null or (tags <> '{}' and tags @> array[:tag::text]))
     and (:text::text is null or to_tsvector('simple', search) @@ websearch_to_tsquery('simple', :text::text))

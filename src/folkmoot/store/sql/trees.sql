@@ -3,6 +3,9 @@
 select kind, status, app_name, tree_root_id from process
 where tenant_id = :tenant_id and run_id = :run_id for share;
 
+-- name: root_of$
+select tree_root_id from process where tenant_id = :tenant_id and run_id = :run_id;
+
 -- name: nodes
 -- The whole tree that a run belongs to, the oldest first, so that a parent comes before what it started.
 select p.run_id, p.kind, p.parent_id, p.status, p.definition_id, p.definition_version, coalesce(p.app_name, d.name) as name,
