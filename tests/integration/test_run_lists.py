@@ -195,7 +195,7 @@ async def test_a_stop_of_a_run_that_is_not_there_is_not_found(database: Database
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """20,000 runs of a tenant. `rare`: a definition with few of them; `parent`: a run with ten below it."""
+    """20,000 runs of a tenant, and 5,000 newer ones of its apps, which no list has. `rare`: a definition with few of them; `parent`: a run with ten below it."""
 
     tenant_id: UUID
     rare: UUID
@@ -219,6 +219,14 @@ async def crowd(database: Database, caller: Caller) -> Crowd:
                    lateral (select timestamptz '2026-01-01' + n * interval '1 minute' as moment) m,
                    lateral (select case when n % 100 = 7 then 'Running' else 'Completed' end::run_status as status) s""",
             made.tenant_id, made.rare, made.namespace_id, made.parent, uuid4(),
+        )  # fmt: skip
+        await writer.connection.execute(
+            """insert into process (tenant_id, run_id, kind, app_name, app_inputs, ping_limit, created_by, created_at, updated_at, tree_root_id,
+                   swarm_root_id, state_version, status, ended_at)
+               select $1::uuid, id, 'App', 'nightly', '[]', '5 min', $1::uuid, moment, moment, id, id, 1, 'Completed', moment
+               from generate_series(1, 5000) n, lateral (select md5('app ' || n)::uuid as id) i,
+                   lateral (select timestamptz '2026-02-01' + n * interval '1 minute' as moment) m""",
+            made.tenant_id,
         )  # fmt: skip
         await writer.connection.execute("analyze process")
     return made

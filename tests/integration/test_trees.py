@@ -30,7 +30,7 @@ from folkmoot.kernel.ids import NewId
 from folkmoot.runtime.drive import Drive
 from folkmoot.services import apps, runs
 from folkmoot.services.trees import stop_below
-from folkmoot.store import trees
+from folkmoot.store import run_lists, trees
 from folkmoot.store.database import Database
 
 PEOPLE = HumanSettings(chat_mode=ChatMode.EVERY_ROUND)
@@ -289,6 +289,19 @@ class TestShown:
         tree = (await server.client.get(f"/processes/App/{app}/tree")).json()
         assert tree["isCut"] and [node["id"] for node in tree["nodes"]] == [app, first]
         assert tree["counts"]["total"] == 4
+
+    async def test_no_more_runs_are_counted_than_is_said(self, server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A tree of any size costs the same."""
+        app, first, _, third = await self.family(server)
+        await panels.execute(
+            server.installation.database, "update process set status = 'Stopped', ended_at = now(), ready_at = null where run_id = $1", UUID(third)
+        )  # fmt: skip
+        for store in (trees, run_lists):
+            monkeypatch.setattr(store, "MOST_COUNTED", 1)
+        tree = (await server.client.get(f"/processes/App/{app}/tree")).json()
+        assert tree["counts"] == {"total": 1, "active": 1, "ended": 0} and tree["nodes"][0]["children"] == 1
+        details = (await server.client.get(f"{RUNS}/by-id/{first}/details")).json()
+        assert details["treeCounts"] == {"total": 1, "active": 1, "ended": 0}
 
     async def test_any_run_is_stopped_by_its_type(self, server: Served) -> None:
         """api.md: `/processes/{type}/{id}/…/stop`."""

@@ -17,6 +17,7 @@ from folkmoot.domain.inbox import PendingEntry
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.runs import ProcessType, Run
 from folkmoot.domain.swarms import SwarmLimits, SwarmView
+from folkmoot.domain.trees import MOST_COUNTED
 from folkmoot.store import swarms
 from folkmoot.store.codecs import OVERRIDES, SPAN, Codec, json_value, safe
 from folkmoot.store.database import Reader, queries
@@ -139,12 +140,14 @@ def parameters(tenant_id: UUID, wanted: RunFilter, after: RunCursor | None, limi
 
 @dataclass(frozen=True, slots=True)
 class TreeCounts:
+    """Of the oldest MOST_COUNTED runs of a tree."""
+
     total: int
     active: int
 
 
 async def tree_counts(reader: Reader, tenant_id: UUID, *, root: UUID) -> TreeCounts:
-    row = await _sql.tree_counts(reader.connection, tenant_id=tenant_id, root=root)
+    row = await _sql.tree_counts(reader.connection, tenant_id=tenant_id, root=root, most=MOST_COUNTED)
     return TreeCounts(row["total"], row["active"])
 
 

@@ -13,7 +13,8 @@ from uuid import UUID
 
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.runs import ProcessType
-from folkmoot.domain.trees import MOST_NODES, Node, Tree, with_depths
+from folkmoot.domain.trees import MOST_COUNTED, MOST_NODES, Node, Tree, with_depths
+from folkmoot.store import run_lists
 from folkmoot.store.database import Reader, Writer, queries
 from folkmoot.store.pending import Key
 
@@ -52,16 +53,22 @@ async def root_of(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> UUID | No
 
 async def get(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> Tree | None:
     """The whole tree of a run, wherever in it the run is, up to MOST_NODES; null if there is no such run."""
-    rows = [row async for row in _sql.nodes(reader.connection, tenant_id=tenant_id, run_id=run_id, limit=MOST_NODES)]
+    rows = [
+        row
+        async for row in _sql.nodes(
+            reader.connection, tenant_id=tenant_id, run_id=run_id, limit=MOST_NODES, most=MOST_COUNTED
+        )
+    ]
     if not rows:
         return None
-    first = rows[0]
-    return Tree(first["tree_root_id"], first["total"], first["active"], with_depths(_node(row) for row in rows))
+    root_id = rows[0]["tree_root_id"]
+    counts = await run_lists.tree_counts(reader, tenant_id, root=root_id)
+    return Tree(root_id, counts.total, counts.active, with_depths(_node(row) for row in rows))
 
 
 async def node(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> Node | None:
     """One run as its tree shows it."""
-    row = await _sql.node(reader.connection, tenant_id=tenant_id, run_id=run_id)
+    row = await _sql.node(reader.connection, tenant_id=tenant_id, run_id=run_id, most=MOST_COUNTED)
     return replace(_node(row), depth=row["depth"]) if row is not None else None
 
 

@@ -26,6 +26,10 @@ alter table process add constraint process_app check (
     end) not valid;
 
 create index process_by_app on process (tenant_id, app_name, created_at desc, run_id desc) where app_name is not null;
+-- Lists have runs of interactions alone, however many of apps there are.
+drop index process_by_date, process_by_status;
+create index process_by_date on process (tenant_id, created_at desc, run_id desc) where kind = 'Interaction';
+create index process_by_status on process (tenant_id, status, created_at desc, run_id desc) where kind = 'Interaction';
 create index process_lost on process (lost_at) where lost_at is not null;
 -- Children that a parent's end may have to stop.
 create index process_open_children on process (tenant_id, parent_id)

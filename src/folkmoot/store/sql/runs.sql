@@ -147,5 +147,6 @@ where p.tenant_id = :tenant_id and p.run_id = any(:run_ids::uuid[])
 order by p.created_at desc, p.run_id desc;
 
 -- name: tree_counts^
+-- Of the oldest runs of a tree, as many as are counted.
 select count(*) as total, count(*) filter (where ended_at is null) as active
-from process where tenant_id = :tenant_id and tree_root_id = :root;
+from (select ended_at from process where tenant_id = :tenant_id and tree_root_id = :root order by created_at, run_id limit :most) p;

@@ -7,12 +7,12 @@ where tenant_id = :tenant_id and run_id = :run_id for share;
 select tree_root_id from process where tenant_id = :tenant_id and run_id = :run_id;
 
 -- name: nodes
--- The whole tree that a run belongs to, the oldest first, so that a parent comes before what it started.
+-- The tree that a run belongs to, the oldest first, so that a parent comes before what it started. No more is read than is shown, but
+-- for the numbers, which end at the most that is counted.
 select p.run_id, p.kind, p.parent_id, p.status, p.definition_id, p.definition_version, coalesce(p.app_name, d.name) as name,
     n.name as namespace_name, p.created_by, coalesce(p.started_by, u.name) as created_by_name, p.created_at, p.started_at, p.ended_at, p.tree_root_id,
     p.ended_at is null and p.stopped_by is not null as is_to_stop,
-    count(*) over () as total, count(*) filter (where p.ended_at is null) over () as active,
-    (select count(*) from process c where c.tenant_id = p.tenant_id and c.parent_id = p.run_id) as children,
+    (select count(*) from (select from process c where c.tenant_id = p.tenant_id and c.parent_id = p.run_id limit :most) c) as children,
     (select count(*) from pending w where w.tenant_id = p.tenant_id and w.run_id = p.run_id and num_nulls(w.outcome) = 1) as waiting
 from process p
 left join definition d on d.tenant_id = p.tenant_id and d.definition_id = p.definition_id
@@ -27,7 +27,7 @@ order by p.created_at, p.run_id limit :limit;
 select p.run_id, p.kind, p.parent_id, p.status, p.definition_id, p.definition_version, coalesce(p.app_name, d.name) as name,
     n.name as namespace_name, p.created_by, coalesce(p.started_by, u.name) as created_by_name, p.created_at, p.started_at, p.ended_at,
     p.ended_at is null and p.stopped_by is not null as is_to_stop,
-    (select count(*) from process c where c.tenant_id = p.tenant_id and c.parent_id = p.run_id) as children,
+    (select count(*) from (select from process c where c.tenant_id = p.tenant_id and c.parent_id = p.run_id limit :most) c) as children,
     (select count(*) from pending w where w.tenant_id = p.tenant_id and w.run_id = p.run_id and num_nulls(w.outcome) = 1) as waiting,
     (with recursive above as (
         select q.parent_id from process q where q.tenant_id = :tenant_id and q.run_id = :run_id
