@@ -33,6 +33,7 @@ from folkmoot.kernel.errors import (
 )
 from folkmoot.kernel.ids import NewId
 from folkmoot.services.people import Tell, author_of, tell_of_answer
+from folkmoot.services.runs import view_of
 from folkmoot.store import audit, pending, runs, trees
 from folkmoot.store.codecs import safe_json
 from folkmoot.store.database import Database, Writer
@@ -195,6 +196,7 @@ async def _asked(writer: Writer, caller: Caller, *, run_id: UUID, pending_id: UU
     """What the answer is to. Raises NotFound, and NotWaiting or WaitingForApproval where nobody was asked that."""
     run = await pending.lock_run(writer, caller.tenant_id, run_id=run_id)
     if run is None:
+        await view_of(writer, caller, run_id)  # says what there is under this id
         raise NotFound(f"There is no run {run_id}. `folkmoot runs list` shows those there are.")
     found = None
     if pending_id is not None:

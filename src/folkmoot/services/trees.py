@@ -91,6 +91,11 @@ async def place_under(writer: Writer, caller: Caller, *, app_run_id: UUID, run_i
             f"The run was not started. The run {app_run_id} of the app '{found.app_name}' is {found.status}, and starts nothing any more. "
             "Open a new run of the app."
         )
+    if found.is_lost:
+        raise RunEnded(
+            f"The run was not started. The run {app_run_id} of the app '{found.app_name}' was not pinged within its limit, and starts nothing "
+            "any more. Open a new run of the app."
+        )
     return Place(found.tree_root_id, run_id, app_run_id, ProcessType.APP)
 
 

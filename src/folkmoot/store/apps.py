@@ -47,9 +47,10 @@ async def end(writer: Writer, tenant_id: UUID, *, name: str, run_id: UUID, endin
     return _run(row) if row is not None else None
 
 
-async def lose(writer: Writer, *, run_id: UUID | None = None) -> list[tuple[UUID, UUID]]:
-    """Fails the runs that were not pinged in time, or this one if it was not; their tenants and ids."""
-    return [(row["tenant_id"], row["run_id"]) async for row in _sql.lose(writer.connection, run_id=run_id)]
+async def lose(writer: Writer, *, tenant_id: UUID | None = None, run_id: UUID | None = None) -> list[tuple[UUID, UUID]]:
+    """Fails the runs that were not pinged in time, of all tenants, or this one of a tenant's if it was not; their tenants and ids."""
+    rows = _sql.lose(writer.connection, tenant_id=tenant_id, run_id=run_id)
+    return [(row["tenant_id"], row["run_id"]) async for row in rows]
 
 
 async def get(reader: Reader, tenant_id: UUID, *, name: str, run_id: UUID) -> AppRun | None:

@@ -23,12 +23,14 @@ _sql: Any = queries("trees")
 
 @dataclass(frozen=True, slots=True)
 class LockedParent:
-    """A run that cannot end before this transaction does. `app_name`: null for a run of an interaction."""
+    """A run that cannot end before this transaction does. `app_name`: null for a run of an interaction. `is_lost`: it was
+    not pinged in time, though the sweep has not said so yet."""
 
     type: ProcessType
     status: RunStatus
     tree_root_id: UUID
     app_name: str | None
+    is_lost: bool
 
 
 async def lock_parent(writer: Writer, tenant_id: UUID, *, run_id: UUID) -> LockedParent | None:
@@ -36,7 +38,9 @@ async def lock_parent(writer: Writer, tenant_id: UUID, *, run_id: UUID) -> Locke
     row = await _sql.lock_parent(writer.connection, tenant_id=tenant_id, run_id=run_id)
     if row is None:
         return None
-    return LockedParent(ProcessType(row["kind"]), RunStatus(row["status"]), row["tree_root_id"], row["app_name"])
+    return LockedParent(
+        ProcessType(row["kind"]), RunStatus(row["status"]), row["tree_root_id"], row["app_name"], row["is_lost"]
+    )
 
 
 async def type_of(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> ProcessType | None:

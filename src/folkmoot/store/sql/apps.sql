@@ -28,11 +28,12 @@ returning p.*, t.now;
 
 -- name: lose
 -- Runs that were not pinged for their own limit are Failed. One that is pinged or ended at this very moment is locked, and is looked
--- at again in the next sweep. `run_id` null: all there are.
+-- at again in the next sweep. `tenant_id` and `run_id` null: all there are.
 with t as materialized (select folkmoot_now() as now),
 late as (
     select p.tenant_id, p.run_id from process p cross join t
-    where p.lost_at <= t.now and p.status = 'Running' and (:run_id::uuid is null or p.run_id = :run_id::uuid)
+    where p.lost_at <= t.now and p.status = 'Running' and (:tenant_id::uuid is null or p.tenant_id = :tenant_id::uuid)
+        and (:run_id::uuid is null or p.run_id = :run_id::uuid)
     for update of p skip locked),
 lost as (
     update process p set

@@ -1,6 +1,7 @@
 -- name: lock_run^
--- Whoever answers, stops or pauses a run locks its row first. What is read after this is what holds.
-select status, ended_at is not null as has_ended from process where tenant_id = :tenant_id and run_id = :run_id for update;
+-- Whoever answers, stops or pauses a run locks its row first. An App run asks nobody. What is read after this is what holds.
+select status, ended_at is not null as has_ended from process
+where tenant_id = :tenant_id and run_id = :run_id and kind = 'Interaction' for update;
 
 -- name: find^
 select w.*, coalesce(w.expires_at <= folkmoot_now(), false) as is_due, p.tree_root_id

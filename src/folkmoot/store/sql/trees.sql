@@ -1,6 +1,6 @@
 -- name: lock_parent^
 -- Whoever is to start something: held until the start's transaction ends, so that the parent's end waits for it, and sees it then.
-select kind, status, app_name, tree_root_id from process
+select kind, status, app_name, tree_root_id, coalesce(lost_at <= folkmoot_now(), false) as is_lost from process
 where tenant_id = :tenant_id and run_id = :run_id for share;
 
 -- name: root_of$
