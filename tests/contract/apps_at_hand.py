@@ -57,6 +57,7 @@ async def put_below(database: Database, parent: str, child: str) -> None:
         )  # fmt: skip
         await writer.connection.execute(
             """
+            with above as (update process set stops_below = true where run_id = $1)
             update process c set parent_id = p.run_id, parent_kind = p.kind, tree_root_id = p.tree_root_id, swarm_root_id = p.swarm_root_id
             from process p where p.run_id = $1 and c.run_id = $2
             """,

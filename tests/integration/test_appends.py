@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import aiosql
@@ -459,3 +461,31 @@ async def test_soft_end_of_a_call_is_not_written_over_a_message(
         await appender.append(Append(claimed.claim, 0, calls_ended=[ended]))
         row = (await panels.rows_of(database, started, "call"))[0]
         assert (row["begun_at"] is not None, row["outcome"]) == (True, "unknown" if is_firm else None)
+
+
+# a rolling upgrade
+
+
+async def test_a_worker_of_the_version_before_still_commits(database: Database, new_id: NewId) -> None:
+    """F15; kernel.md: 'a rolling upgrade needs no pause'. `former/appends.sql` is the statement of the version before, as it was."""
+    started, claimed = await claimed_run(database, new_id)
+    former = (Path(__file__).parent / "former" / "appends.sql").read_text(encoding="utf-8")
+    claim, item_id = claimed.claim, new_id()
+    run = (
+        0, claim.tenant_id, claim.run_id, claim.number, claim.claim_id, claimed.signal_number, 0, 1, "Completed", False, "42", None, None,
+        None, None, None,
+    )  # fmt: skip
+    item = (
+        0, 1, item_id, "agentMessage", "Agent", "Ann", None, "main", None, None, json.dumps({"text": "42"}), None,
+    )  # fmt: skip
+    async with database.writer() as writer:
+        statement = await writer.connection.prepare(former)
+        (row,) = await statement.fetch([run], [item], *[[] for _ in range(19)])
+    assert row["is_whole"]
+    stored = await panels.row_of(database, started)
+    assert (stored["status"], stored["output"], stored["last_sequence"]) == ("Completed", "42", 1)
+
+
+async def test_an_upgrade_leaves_no_constraint_unproved(database: Database) -> None:
+    """They are added as not valid, so that no worker waits meanwhile."""
+    assert await panels.fetch(database, "select conname from pg_constraint where not convalidated") == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -18,10 +19,11 @@ from waiting_at_hand import ask, fetch, row_of, waits_for_a_lock
 
 from folkmoot.domain.apps import Ending, Opening
 from folkmoot.domain.pending import PendingKind
+from folkmoot.domain.rights import Right
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.runs import ProcessType
 from folkmoot.domain.tenancy import Caller
-from folkmoot.kernel.errors import RunEnded
+from folkmoot.kernel.errors import NotPermitted, RunEnded
 from folkmoot.kernel.ids import NewId
 from folkmoot.services import apps, runs
 from folkmoot.store import apps as app_store
@@ -104,6 +106,18 @@ class TestLife:
             problem = problem_of(await client.post(path, json=ending), 422, "bad_input")
             assert [error["pointer"] for error in problem["errors"]] == [pointer]
         problem_of(await client.post(path, json={"outcome": "Stopped"}), 422, "bad_input")
+
+    @pytest.mark.parametrize(
+        "name", ["a%00b", "%00", "%ED%A0%80", "a%1B%5B31m%E2%80%AE", "%F0%9F%98%80" * 200, "x" * 201, "a%2Fb"]
+    )
+    async def test_a_hostile_name_is_a_name_that_nobody_used(self, server: Served, name: str) -> None:
+        """F25: in the path, where no body's checks are."""
+        client, run = server.client, f"/apps/{name}/runs/{await opened(server)}"
+        for answer in (
+            await client.get(f"/apps/{name}/runs"), await client.get(run), await client.post(f"{run}/ping"),
+            await client.post(f"{run}/end", json={"outcome": "Completed"}), await client.post(f"/apps/{name}/runs", json={}),
+        ):  # fmt: skip
+            assert answer.status_code < 500, answer.text
 
     async def test_it_is_listed_by_its_root_alone_and_has_no_conversation(self, server: Served) -> None:
         client, app = server.client, await opened(server, inputs=[{"name": "day", "value": "monday"}])
@@ -287,6 +301,49 @@ class TestStartedUnder:
         assert [run["id"] for run in found] == [by_id["id"], by_name["id"]]
         counts = (await client.get(f"{RUNS}/by-id/{by_id['id']}/details")).json()["treeCounts"]
         assert counts == {"total": 3, "active": 3, "ended": 0}
+
+    async def test_nothing_is_started_under_a_run_that_is_lost(self, server: Served) -> None:
+        """As soon as its limit has run out, though no sweep has failed it yet."""
+        app = await opened(server)
+        await panels.shift_clock(server.installation.database, 301)
+        answer = await server.client.put(f"{PANEL}/start", json={"parentProcessId": app})
+        assert "was not pinged within its limit" in problem_of(answer, 409, "run_ended")["detail"]
+        assert (await row_of(server.installation.database, app))["status"] == "Running"
+
+    async def test_to_fail_what_somebody_else_opened_takes_the_right_to_stop(
+        self, database: Database, caller: Caller, new_id: NewId
+    ) -> None:
+        """Its runs are stopped; one's own, and one that is completed, take the right to start alone."""
+        starter = replace(caller, user_id=new_id(), rights=frozenset({Right.READ, Right.START}))
+        theirs, own = [
+            (await apps.open_run(database, who, opening=Opening(NAME), new_id=new_id)).run_id
+            for who in (caller, starter)
+        ]
+
+        async def end(run_id: UUID, ending: Ending) -> RunStatus:
+            return (
+                await apps.end(database, starter, name=NAME, run_id=run_id, ending=ending, tell=lambda _: None)
+            ).status
+
+        with pytest.raises(NotPermitted, match="stop"):
+            await end(theirs, FAILED)
+        assert await end(own, FAILED) is RunStatus.FAILED and await end(theirs, COMPLETED) is RunStatus.COMPLETED
+
+    async def test_another_tenants_run_is_not_lost_by_a_request(
+        self, database: Database, caller: Caller, new_id: NewId
+    ) -> None:
+        run = await apps.open_run(database, caller, opening=Opening(NAME), new_id=new_id)
+        await panels.shift_clock(database, 301)
+        async with database.writer() as writer:
+            assert await app_store.lose(writer, tenant_id=new_id(), run_id=run.run_id) == []
+            assert await app_store.lose(writer, tenant_id=caller.tenant_id, run_id=run.run_id) != []
+
+    async def test_an_app_run_takes_no_answer_and_says_so_as_when_it_is_read(self, server: Served) -> None:
+        client, path = server.client, f"{RUNS}/by-id/{await opened(server)}"
+        read = problem_of(await client.get(path), 404, "not_found")
+        for tail, body in (("pass", None), (f"votes/{NEW_ID()}", {"agree": True}), ("messages", {"message": "Hello."})):
+            problem = problem_of(await client.post(f"{path}/{tail}", json=body), 404, "not_found")
+            assert problem["detail"] == read["detail"], tail
 
     async def test_only_under_an_app_run_of_ones_own_that_is_at_work(self, server: Served) -> None:
         client, app = server.client, await opened(server)

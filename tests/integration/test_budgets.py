@@ -112,6 +112,19 @@ async def test_control_without_the_lock_both_get_it(
     assert await race(database, new_id, tenant) == [True, True]
 
 
+async def test_runs_beside_each_other_under_an_app_run_share_no_lock(
+    database: Database, new_id: NewId, tenant: Any
+) -> None:
+    """They share no budget: only what is below one run of an interaction waits for each other."""
+    calls = [await begin_call(database, new_id, tenant) for _ in range(2)]
+    app = new_id()
+    await panels.execute(database, "update process set tree_root_id = $2 where tenant_id = $1", tenant, app)
+    async with database.reader() as reader:
+        for started, call_id in calls:
+            call = await budgets.call_at_hand(reader, tenant, run_id=started.run_id, model_call_id=call_id)
+            assert call.root == started.run_id
+
+
 # whole runs
 
 

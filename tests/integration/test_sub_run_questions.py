@@ -7,8 +7,10 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import httpx2
+import panels
 import pytest
 import pytest_asyncio
 from api_at_hand import NEW_ID, RUNS, Served, problem_of, publish_panel, served, start_run, watching
@@ -18,7 +20,9 @@ from waiting_at_hand import ask, fetch, hash_of, row_of
 from folkmoot.cli.conversation import Printer
 from folkmoot.domain.inbox import InboxEntry, PendingEntry
 from folkmoot.domain.pending import Pending, PendingKind
+from folkmoot.services import events as events_service
 from folkmoot.services.events import ApprovalSnapshot
+from folkmoot.store import trees
 
 APPROVAL, VOTE, QUESTION, TURN = PendingKind
 APPROVE = {"decision": "Approve", "argumentsHash": hash_of('{"path": "a.txt"}').hex()}
@@ -109,15 +113,40 @@ class TestInbox:
             }  # fmt: skip
         everything = (await client.get("/approvals", params={"status": "Pending"})).json()["items"]
         assert [e["rootProcessId"] for e in everything] == [app, app, None]
-        assert (await client.get("/approvals", params={"root": str(NEW_ID())})).json()["items"] == []
+        problem_of(await client.get("/approvals", params={"root": str(NEW_ID())}), 404, "not_found")
         given = (await answer(server, top, QUESTION, asked[low])).json()
         (told,) = await fetch(database, "select body -> 'data' as data from outbox")
         assert given == httpx2.Response(200, text=told["data"]).json()
 
+    async def test_a_run_anywhere_in_a_tree_lists_what_is_below_it(self, server: Served) -> None:
+        """B10: the topmost run of an interaction under an App run, and one in the middle, show what waits below them, and no more."""
+        client, database = server.client, server.installation.database
+        app = await opened(server)
+        top, middle, low = await generations(server, 3, parentProcessId=app)
+        (beside,) = await generations(server, 1, parentProcessId=app)
+        asked = {run: str(await ask(database, run, QUESTION)) for run in (top, low, beside)}
+        below = {app: {top, middle, low, beside}, top: {top, middle, low}, middle: {middle, low}, low: {low}}
+        for run, expected in below.items():
+            listed = (await client.get(RUNS, params={"root": run})).json()["items"]
+            assert {each["id"] for each in listed} == expected | ({app} if run == app else set())
+            for query in ({"status": "Pending"}, {}):
+                waiting = (await client.get("/approvals", params={**query, "root": run})).json()["items"]
+                assert {each["id"] for each in waiting} == {asked[each] for each in expected if each in asked}
+        missing = str(NEW_ID())
+        for path in (RUNS, "/approvals", "/usage"):
+            assert missing in problem_of(await client.get(path, params={"root": missing}), 404, "not_found")["detail"]
+        problem = problem_of(await answer(server, middle, QUESTION, missing), 404, "not_found")
+        assert f"GET /approvals?root={middle} lists" in problem["detail"]
+
 
 class TestStream:
-    async def test_the_stream_of_a_root_says_what_waits_anywhere_below_it(self, server: Served) -> None:
-        """api.md, Events: `approval` on connecting and on change; by notification, not only by looking again."""
+    async def test_the_stream_of_a_root_says_what_waits_anywhere_below_it(
+        self, server: Served, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """api.md, Events: `approval` on connecting and on change; by notification, for nobody looks again in time."""
+        assert events_service.follow.__kwdefaults__ is not None
+        monkeypatch.setitem(events_service.follow.__kwdefaults__, "poll_seconds", 1000.0)
+        monkeypatch.setattr(events_service, "LONGEST_POLL_SECONDS", 1000.0)
         database = server.installation.database
         top, middle, low = await generations(server, 3)
         first = str(await ask(database, low, QUESTION))
@@ -139,6 +168,18 @@ class TestStream:
             assert await next_below() == [(second, middle)]
             await answer(server, top, VOTE, second)
             assert await next_below() == []
+
+    async def test_what_expired_below_waits_no_more(self, server: Served) -> None:
+        """Though no sweep has closed it yet."""
+        database = server.installation.database
+        top, middle, low = await generations(server, 3)
+        late, open_one = await ask(database, low, QUESTION), await ask(database, middle, QUESTION)
+        statement = "update pending set expires_at = folkmoot_now() - interval '1 second' where pending_id = $1"
+        await panels.execute(database, statement, late)
+        async with database.reader() as reader:
+            tenant_id = (await row_of(database, top))["tenant_id"]
+            found = await trees.waiting_below(reader, tenant_id, run_id=UUID(top), limit=9)
+        assert found == [(UUID(middle), open_one)]
 
 
 class TestTerminal:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -19,6 +19,7 @@ from panels import Started
 from waiting_at_hand import ask, row_of, waits_for_a_lock
 
 from folkmoot.cli import tree as drawing
+from folkmoot.domain.apps import Opening
 from folkmoot.domain.definitions import ChatMode, HumanSettings
 from folkmoot.domain.pending import PendingKind
 from folkmoot.domain.run_status import RunStatus
@@ -27,8 +28,9 @@ from folkmoot.domain.tenancy import Caller
 from folkmoot.domain.trees import Node, Tree, with_depths
 from folkmoot.kernel.ids import NewId
 from folkmoot.runtime.drive import Drive
-from folkmoot.services import runs
-from folkmoot.store import trees
+from folkmoot.services import apps, runs
+from folkmoot.services.trees import stop_below
+from folkmoot.store import run_lists, trees
 from folkmoot.store.database import Database
 
 PEOPLE = HumanSettings(chat_mode=ChatMode.EVERY_ROUND)
@@ -56,6 +58,12 @@ async def below(database: Database, new_id: NewId, parent: Started | None, calle
 
 async def status_of(database: Database, run: Started) -> str:
     return str((await panels.row_of(database, run))["status"])
+
+
+async def to_look_at(database: Database) -> list[UUID]:
+    """What the next sweep looks at: runs below which not all were asked to stop."""
+    async with database.reader() as reader:
+        return [run_id for _, run_id in await trees.ended_parents(reader, limit=10)]
 
 
 class Family:
@@ -129,7 +137,9 @@ class TestStops:
 
         async def stopped() -> list[UUID]:
             async with database.writer() as writer:
-                found = await trees.stop_children(writer, parent.tenant_id, parent_id=parent.run_id, limit=10)
+                found = await trees.stop_children(
+                    writer, parent.tenant_id, ended_id=parent.run_id, parent_id=parent.run_id, limit=10
+                )
             return [each.run_id for each in found]
 
         assert await stopped() == [], "it goes on"
@@ -142,6 +152,71 @@ class TestStops:
         assert await stopped() == [], "it was asked"
         assert await status_of(database, child) == "Running"
 
+    @pytest.mark.parametrize("is_by_sweep", [False, True])
+    async def test_a_stop_goes_through_those_that_are_completed(
+        self, database: Database, caller: Caller, new_id: NewId, is_by_sweep: bool
+    ) -> None:
+        """kernel.md, Trees: a Completed run stops nobody by itself; a stop further up goes through it, to whatever goes on."""
+        opening = Opening("nightly", None, (), (), timedelta(hours=1))
+        app = (await apps.open_run(database, caller, opening=opening, new_id=new_id)).run_id
+        above = Place(app, new_id(), app, ProcessType.APP)
+        resolved = panels.interaction(new_id, names=("Ann",), swarm=SWARM)
+        child = await panels.start(database, new_id, resolved, tenant_id=caller.tenant_id, place=above)
+        grandchild = await below(database, new_id, child, caller)
+        last, new = [await below(database, new_id, grandchild, caller) for _ in range(2)]
+        complete = "update process set status = 'Completed', ended_at = now(), ready_at = null where run_id = $1"
+        for run in (child, grandchild):
+            await panels.execute(database, complete, run.run_id)
+        at_work = "update process set status = 'PendingHuman', ready_at = null where run_id = $1"
+        await panels.execute(database, at_work, last.run_id)
+        assert await to_look_at(database) == [], "the app's run goes on"
+        if is_by_sweep:
+            fail = "update process set status = 'Failed', ended_at = now(), lost_at = null where run_id = $1"
+            await panels.execute(database, fail, app)
+            await sweep(database)
+        else:
+            await runs.request_stop(database, caller, run_id=app, run_type=ProcessType.APP, tell=lambda _: None)
+        row = await panels.row_of(database, last)
+        ended = "Failed" if is_by_sweep else "Stopped"
+        assert row["stopped_by"] == f"Orchestrator: the run {app} above it was {ended}"
+        assert row["ready_at"] is not None, "a worker sees to its end"
+        assert await status_of(database, new) == "Stopped", "nobody had begun it"
+        assert [await status_of(database, run) for run in (child, grandchild)] == ["Completed"] * 2
+        assert app not in await to_look_at(database)
+        await sweep(database)
+        assert await to_look_at(database) == [], "an idle sweep has nothing to look at"
+
+    async def test_the_sweep_comes_back_for_what_was_locked(
+        self, database: Database, caller: Caller, new_id: NewId
+    ) -> None:
+        """A run that ended is looked at again until all below it were asked."""
+        parent = await below(database, new_id, None, caller)
+        child = await below(database, new_id, parent, caller)
+        end = "update process set status = 'Failed', ended_at = now(), ready_at = null where run_id = $1"
+        await panels.execute(database, end, parent.run_id)
+        async with database.writer() as starting:
+            await starting.connection.execute("select from process where run_id = $1 for update", child.run_id)
+            await sweep(database)
+        assert await to_look_at(database) == [parent.run_id]
+        await sweep(database)
+        assert await status_of(database, child) == "Stopped" and parent.run_id not in await to_look_at(database)
+
+    async def test_all_children_are_asked_however_many(self, database: Database, caller: Caller, new_id: NewId) -> None:
+        """More than one statement asks."""
+        parent = await below(database, new_id, None, caller)
+        child = await below(database, new_id, parent, caller)
+        more = """
+            insert into process select (jsonb_populate_record(c, jsonb_build_object('run_id', gen_random_uuid()))).*
+            from process c cross join generate_series(1, 100) where c.run_id = $1"""
+        await panels.execute(database, more, child.run_id)
+        end = "update process set status = 'Failed', ended_at = now(), ready_at = null where run_id = $1"
+        await panels.execute(database, end, parent.run_id)
+        await stop_below(database, tenant_id=parent.tenant_id, ended_id=parent.run_id, tell=lambda _: None)
+        found = await panels.fetch(
+            database, "select status, count(*) from process where parent_id = $1 group by 1", parent.run_id
+        )
+        assert [tuple(row.values()) for row in found] == [("Stopped", 101)]
+
     async def stop_beside_an_end(self, database: Database, caller: Caller, new_id: NewId) -> bool:
         """Whether a stop that goes down waits for a child's own end, which is under way."""
         parent = await below(database, new_id, None, caller)
@@ -153,7 +228,9 @@ class TestStops:
 
             async def stop() -> None:
                 async with database.writer() as writer:
-                    await trees.stop_children(writer, parent.tenant_id, parent_id=parent.run_id, limit=10)
+                    await trees.stop_children(
+                        writer, parent.tenant_id, ended_id=parent.run_id, parent_id=parent.run_id, limit=10
+                    )
 
             stopping = asyncio.create_task(stop())
 
@@ -212,6 +289,19 @@ class TestShown:
         tree = (await server.client.get(f"/processes/App/{app}/tree")).json()
         assert tree["isCut"] and [node["id"] for node in tree["nodes"]] == [app, first]
         assert tree["counts"]["total"] == 4
+
+    async def test_no_more_runs_are_counted_than_is_said(self, server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A tree of any size costs the same."""
+        app, first, _, third = await self.family(server)
+        await panels.execute(
+            server.installation.database, "update process set status = 'Stopped', ended_at = now(), ready_at = null where run_id = $1", UUID(third)
+        )  # fmt: skip
+        for store in (trees, run_lists):
+            monkeypatch.setattr(store, "MOST_COUNTED", 1)
+        tree = (await server.client.get(f"/processes/App/{app}/tree")).json()
+        assert tree["counts"] == {"total": 1, "active": 1, "ended": 0} and tree["nodes"][0]["children"] == 1
+        details = (await server.client.get(f"{RUNS}/by-id/{first}/details")).json()
+        assert details["treeCounts"] == {"total": 1, "active": 1, "ended": 0}
 
     async def test_any_run_is_stopped_by_its_type(self, server: Served) -> None:
         """api.md: `/processes/{type}/{id}/…/stop`."""

@@ -215,7 +215,7 @@ class TestPlans:
         self, wall: Database, name: str, status: InboxStatus | None, *, is_outside: bool
     ) -> tuple[int, str]:
         """How many rows the first page of 50 reads, and its plan."""
-        values = {**dict.fromkeys(("kind", "run_id", "root", "after_date", "after_id")), "limit": 51}
+        values = {**dict.fromkeys(("kind", "run_id", "root", "below", "after_date", "after_id")), "limit": 51}
         if name == "page_keys":
             values = {"outcome": status, **values}
         literals = ", ".join("null" if value is None else f"'{value}'" for value in values.values())

@@ -34,7 +34,7 @@ def add_to(root: typer.Typer) -> None:
 @app.command("list")
 def list_command(
     status: str | None = typer.Option(None, help="Only runs of this status."),
-    root: str | None = typer.Option(None, help="Only the tree of this run, it included: a run's or an App run's id."),
+    root: str | None = typer.Option(None, help="Only this run and all runs below it: a run's or an App run's id."),
     parent: str | None = typer.Option(None, help="Only what this run or App run started itself."),
     limit: int = typer.Option(20, min=1, max=200, help="How many, the newest first."),
     as_json: bool = AsJson,

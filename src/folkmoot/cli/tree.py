@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from folkmoot.cli import screen
-from folkmoot.domain.trees import Node, Tree
+from folkmoot.domain.trees import MOST_COUNTED, Node, Tree
 
 
 def lines(tree: Tree) -> Iterator[str]:
@@ -18,7 +18,8 @@ def lines(tree: Tree) -> Iterator[str]:
             last[node.depth] = _last_beside(nodes, index)
         yield f"{_branch(last, node.depth, index)}{_words(node)}"
     if tree.is_cut:
-        yield f"… and {tree.total - len(nodes):,} later runs, which `folkmoot runs list --root {tree.root_id}` lists"
+        more = " or more" if tree.total >= MOST_COUNTED else ""
+        yield f"… and {tree.total - len(nodes):,}{more} later runs, which `folkmoot runs list --root {tree.root_id}` lists"
 
 
 def _last_beside(nodes: tuple[Node, ...], index: int) -> int:

@@ -65,12 +65,13 @@ class InboxEntry:
 
 @dataclass(frozen=True, slots=True)
 class InboxFilter:
-    """Null: any. `root`: what the runs of its whole tree ask, its own included."""
+    """Null: any. `root`: what all runs of the tree ask whose root it is; `below`: what this run and those below it ask."""
 
     status: InboxStatus | None = None
     kind: PendingKind | None = None
     run_id: UUID | None = None
     root: UUID | None = None
+    below: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)

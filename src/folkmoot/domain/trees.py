@@ -10,7 +10,8 @@ from uuid import UUID
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.runs import ProcessType
 
-MOST_NODES = 1000
+MOST_NODES = 1000  # of a tree that is shown
+MOST_COUNTED = 10_000  # of a tree's runs, and of a run's children: where there are more, so many are said
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """The oldest MOST_NODES runs of a tree, a parent before its children. `total`, `active`: of all that it has."""
+    """The oldest MOST_NODES runs of a tree, a parent before its children. `total`, `active`: of its oldest MOST_COUNTED."""
 
     root_id: UUID
     total: int

@@ -30,12 +30,13 @@ class UsageKey(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UsageFilter:
-    """Null: any. `since` and `before`: when a call began. `agent`: a participant's name. `root`: that run and its whole tree."""
+    """Null: any. `since` and `before`: when a call began. `agent`: a participant's name. `root`: the tree whose root it is; `below`: that run and all below it."""
 
     since: datetime | None = None
     before: datetime | None = None
     run_id: UUID | None = None
     root: UUID | None = None
+    below: UUID | None = None
     namespace_id: UUID | None = None
     interaction_id: UUID | None = None
     agent: str | None = None

@@ -265,7 +265,7 @@ class Drive:
         if self._ended_as in (None, RunStatus.COMPLETED) or self._transcript.seating.definition.swarm is None:
             return
         await trees.stop_below(
-            self._workshop.database, tenant_id=self.claim.tenant_id, parent_id=self.claim.run_id, tell=self._workshop.watched.tell
+            self._workshop.database, tenant_id=self.claim.tenant_id, ended_id=self.claim.run_id, tell=self._workshop.watched.tell
         )  # fmt: skip
 
     async def _append(self, append: Append, *, ahead: Protocol | None = None) -> bool:

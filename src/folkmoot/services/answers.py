@@ -33,6 +33,7 @@ from folkmoot.kernel.errors import (
 )
 from folkmoot.kernel.ids import NewId
 from folkmoot.services.people import Tell, author_of, tell_of_answer
+from folkmoot.services.runs import view_of
 from folkmoot.store import audit, pending, runs, trees
 from folkmoot.store.codecs import safe_json
 from folkmoot.store.database import Database, Writer
@@ -195,6 +196,7 @@ async def _asked(writer: Writer, caller: Caller, *, run_id: UUID, pending_id: UU
     """What the answer is to. Raises NotFound, and NotWaiting or WaitingForApproval where nobody was asked that."""
     run = await pending.lock_run(writer, caller.tenant_id, run_id=run_id)
     if run is None:
+        await view_of(writer, caller, run_id)  # says what there is under this id
         raise NotFound(f"There is no run {run_id}. `folkmoot runs list` shows those there are.")
     found = None
     if pending_id is not None:
@@ -209,7 +211,7 @@ async def _asked(writer: Writer, caller: Caller, *, run_id: UUID, pending_id: UU
                 return one
     elif found is None and not await pending.is_of_run(writer, caller.tenant_id, run_id=run_id, pending_id=pending_id):
         raise NotFound(
-            f"The run {run_id} has no {_NOUNS[kind]} {pending_id}. GET /approvals?run={run_id} lists what waits."
+            f"The run {run_id} has no {_NOUNS[kind]} {pending_id}. GET /approvals?root={run_id} lists what waits."
         )
     for one in waiting:
         if one.entry.pending.kind is PendingKind.APPROVAL:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from folkmoot.domain.apps import AppCursor, AppRun, Ending, Opening, faults_of_ending, faults_of_opening
+from folkmoot.domain.rights import Right
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import BadInput, Conflict, NotFound, RunEnded
@@ -56,11 +57,15 @@ async def ping(database: Database, caller: Caller, *, name: str, run_id: UUID, t
 
 
 async def end(database: Database, caller: Caller, *, name: str, run_id: UUID, ending: Ending, tell: Tell) -> AppRun:
-    """The run as it ended; what it started is asked to stop if it is Failed. Raises BadInput, NotFound, and RunEnded."""
+    """The run as it ended; what it started is asked to stop if it is Failed, which takes the right to stop runs where the run is somebody
+    else's. Raises BadInput, NotFound, NotPermitted, and RunEnded."""
     faults = faults_of_ending(ending)
     if faults:
         raise BadInput(f"The run was not ended. {faults[0].message}", faults)
     async with database.writer() as writer:
+        found = await apps.get(writer, caller.tenant_id, name=name, run_id=run_id)
+        if found is not None and found.created_by != caller.user_id and ending.status is RunStatus.FAILED:
+            caller.require(Right.STOP)
         run = await apps.end(writer, caller.tenant_id, name=name, run_id=run_id, ending=ending)
         if run is not None:
             detail = {"app": name, "status": run.status.value}
@@ -68,7 +73,7 @@ async def end(database: Database, caller: Caller, *, name: str, run_id: UUID, en
     if run is None:
         raise await _refusal(database, caller, name=name, run_id=run_id, what="cannot be ended again", tell=tell)
     if run.status is not RunStatus.COMPLETED:
-        await trees.stop_below(database, tenant_id=caller.tenant_id, parent_id=run_id, tell=tell)
+        await trees.stop_below(database, tenant_id=caller.tenant_id, ended_id=run_id, tell=tell)
     return run
 
 
@@ -99,9 +104,9 @@ async def _refusal(
         return missing
     if run.ended_at is None:
         async with database.writer() as writer:
-            lost = await apps.lose(writer, run_id=run_id)
+            lost = await apps.lose(writer, tenant_id=caller.tenant_id, run_id=run_id)
         if lost:
-            await trees.stop_below(database, tenant_id=caller.tenant_id, parent_id=run_id, tell=tell)
+            await trees.stop_below(database, tenant_id=caller.tenant_id, ended_id=run_id, tell=tell)
         run = await get(database, caller, name=name, run_id=run_id)
     if run.ended_at is None:  # somebody was ending it, or had it in hand, at this moment
         return Conflict(f"The run {run_id} is being changed by somebody else. Send this again.")

@@ -19,6 +19,7 @@ from folkmoot.domain.inbox import InboxCursor, InboxEntry, InboxFilter
 from folkmoot.domain.pending import PendingKind
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import NotFound
+from folkmoot.services import trees as tree_services
 from folkmoot.services.events import LONGEST_POLL_SECONDS, POLL_SECONDS, WATCH_AGAIN_SECONDS, Heartbeat, Hub, inbox_of
 from folkmoot.store import pending, trees
 from folkmoot.store.database import Database
@@ -61,9 +62,10 @@ Feed = AsyncGenerator[FeedEvent, None]
 async def page(
     database: Database, caller: Caller, *, wanted: InboxFilter, after: InboxCursor | None, limit: int
 ) -> list[InboxEntry]:
-    """What waits from the longest waiting on; anything else, or both, from the newest on."""
+    """What waits from the longest waiting on; anything else, or both, from the newest on. Raises NotFound for a root that is no run."""
     async with database.reader() as reader:
-        return await pending.page(reader, caller.tenant_id, wanted=wanted, after=after, limit=limit)
+        within = await tree_services.within(reader, caller, wanted)
+        return await pending.page(reader, caller.tenant_id, wanted=within, after=after, limit=limit)
 
 
 async def get(database: Database, caller: Caller, *, run_id: UUID, pending_id: UUID) -> InboxEntry:
@@ -75,7 +77,7 @@ async def get(database: Database, caller: Caller, *, run_id: UUID, pending_id: U
             found = await pending.entry(reader, caller.tenant_id, run_id=holder, pending_id=pending_id)
     if found is None:
         raise NotFound(
-            f"The run {run_id} asks nobody about {pending_id}. GET /approvals?run={run_id} lists what waits."
+            f"The run {run_id} asks nobody about {pending_id}. GET /approvals?root={run_id} lists what waits."
         )
     return found
 

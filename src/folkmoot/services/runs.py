@@ -95,11 +95,12 @@ async def items(database: Database, caller: Caller, *, run_id: UUID, after: int,
 async def page(
     database: Database, caller: Caller, *, wanted: RunFilter, namespace: str | None = None, after: RunCursor | None, limit: int
 ) -> list[RunView]:  # fmt: skip
-    """Runs under a filter, the newest first; `namespace` by name (one that is not there has no runs)."""
+    """Runs under a filter, the newest first; `namespace` by name (one that is not there has no runs). Raises NotFound for a root."""
     async with database.reader() as reader:
         within = await namespaces.narrowed(reader, caller, wanted, name=namespace)
         if within is None:
             return []
+        within = await trees.within(reader, caller, within)
         return await run_lists.page(reader, caller.tenant_id, wanted=within, after=after, limit=limit)
 
 
@@ -138,7 +139,7 @@ async def request_stop(
     else:
         tell({"to": "run", "run": str(run_id)})
     if run_type is ProcessType.APP:  # a run of an interaction that is Stopped at once has started nothing yet
-        await trees.stop_below(database, tenant_id=caller.tenant_id, parent_id=run_id, tell=tell)
+        await trees.stop_below(database, tenant_id=caller.tenant_id, ended_id=run_id, tell=tell)
     return status
 
 

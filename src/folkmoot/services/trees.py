@@ -1,23 +1,29 @@
 """Trees of runs for those who ask, and the stop that goes down a tree once a parent has ended other than Completed.
 
-It goes level by level: a child that was asked to stop ends in its worker, and its own end leads to its children. What a crash or a
-lock kept from that is found by the sweep. Deliberately absent: starting sub-runs, and a wait for any of this.
+It goes level by level: a child that was asked to stop ends in its worker, and its own end leads to its children. What a Completed run
+left behind is reached through it. What a crash or a lock kept from that is found by the sweep. Deliberately absent: starting sub-runs, and a wait for any of this.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TypeVar
 from uuid import UUID
 
+from folkmoot.domain.inbox import InboxFilter
 from folkmoot.domain.run_status import FINAL
 from folkmoot.domain.runs import Place, ProcessType
 from folkmoot.domain.tenancy import Caller
 from folkmoot.domain.trees import Node, Tree
+from folkmoot.domain.usage import UsageFilter
 from folkmoot.kernel.errors import BadInput, Fault, NotFound, RunEnded
 from folkmoot.services.people import Tell
 from folkmoot.store import audit, pending, trees
-from folkmoot.store.database import Database, Writer
+from folkmoot.store.database import Database, Reader, Writer
+from folkmoot.store.run_lists import RunFilter
 
 _BATCH = 100
+_Filter = TypeVar("_Filter", RunFilter, InboxFilter, UsageFilter)
 
 
 async def get(database: Database, caller: Caller, *, run_id: UUID, run_type: ProcessType | None = None) -> Tree:
@@ -28,6 +34,19 @@ async def get(database: Database, caller: Caller, *, run_id: UUID, run_type: Pro
     if found is None or not is_such:
         raise NotFound(f"There is no {f'{run_type} ' if run_type else ''}run {run_id}.")
     return found
+
+
+async def within(reader: Reader, caller: Caller, wanted: _Filter) -> _Filter:
+    """The filter by the tree of a run, as asked for: one that is not the root of the tree it is in has below it a tree of its own.
+    Raises NotFound."""
+    if wanted.root is None:
+        return wanted
+    root_id = await trees.root_of(reader, caller.tenant_id, run_id=wanted.root)
+    if root_id is None:
+        raise NotFound(
+            f"There is no run {wanted.root}, and no tree of it. `folkmoot runs list` shows the runs there are."
+        )
+    return wanted if wanted.root == root_id else replace(wanted, root=None, below=wanted.root)
 
 
 async def type_of(database: Database, caller: Caller, *, run_id: UUID) -> ProcessType:
@@ -72,21 +91,44 @@ async def place_under(writer: Writer, caller: Caller, *, app_run_id: UUID, run_i
             f"The run was not started. The run {app_run_id} of the app '{found.app_name}' is {found.status}, and starts nothing any more. "
             "Open a new run of the app."
         )
+    if found.is_lost:
+        raise RunEnded(
+            f"The run was not started. The run {app_run_id} of the app '{found.app_name}' was not pinged within its limit, and starts nothing "
+            "any more. Open a new run of the app."
+        )
     return Place(found.tree_root_id, run_id, app_run_id, ProcessType.APP)
 
 
-async def stop_below(database: Database, *, tenant_id: UUID, parent_id: UUID, tell: Tell) -> None:
-    """Ask the children of a run to stop, if it has ended other than Completed; what they wait for is closed (B13)."""
+async def stop_below(database: Database, *, tenant_id: UUID, ended_id: UUID, tell: Tell) -> None:
+    """Ask what a run started to stop, if it has ended other than Completed; what that waits for is closed (B13)."""
+    await _stop_children(database, tenant_id=tenant_id, ended_id=ended_id, parent_id=ended_id, tell=tell)
+    has_asked = True
+    while has_asked:
+        async with database.reader() as reader:
+            completed = await trees.completed_below(reader, tenant_id, ended_id=ended_id, limit=_BATCH)
+        has_asked = False
+        for parent_id in completed:
+            asked = await _stop_children(
+                database, tenant_id=tenant_id, ended_id=ended_id, parent_id=parent_id, tell=tell
+            )
+            has_asked = has_asked or asked
+    async with database.writer() as writer:
+        await trees.settle_below(writer, tenant_id, ended_id=ended_id)
+
+
+async def _stop_children(database: Database, *, tenant_id: UUID, ended_id: UUID, parent_id: UUID, tell: Tell) -> bool:
+    """Whether any was asked. Those of one run: each end of a New one locks its parent, and no other."""
+    asked = 0
     while True:
         has_closed = False
         async with database.writer() as writer:
-            stopped = await trees.stop_children(writer, tenant_id, parent_id=parent_id, limit=_BATCH)
+            stopped = await trees.stop_children(writer, tenant_id, ended_id=ended_id, parent_id=parent_id, limit=_BATCH)
             for child in stopped:
                 closed = await pending.stop(
                     writer, tenant_id, run_id=child.run_id, by=None, by_name=audit.ORCHESTRATOR, channel=audit.CLOCK
                 )
                 has_closed = has_closed or bool(closed)
-                detail = {"parentId": str(parent_id), "parentStatus": child.parent_status.value}
+                detail = {"endedId": str(ended_id), "endedAs": child.ended_as.value}
                 if closed:
                     detail["closed"] = ", ".join(map(str, closed))
                 await audit.note_of_clock(
@@ -98,13 +140,14 @@ async def stop_below(database: Database, *, tenant_id: UUID, parent_id: UUID, te
             tell({"to": "workers"})
         if has_closed:
             tell({"to": "inbox", "tenant": str(tenant_id)})
+        asked += len(stopped)
         if len(stopped) < _BATCH:
-            return
+            return asked > 0
 
 
 async def stop_orphans(database: Database, *, tell: Tell) -> None:
-    """The sweep's part: whatever parents have ended whose children were not asked yet."""
+    """The sweep's part: whatever runs have ended below which some were not asked yet."""
     async with database.reader() as reader:
         parents = await trees.ended_parents(reader, limit=_BATCH)
-    for tenant_id, parent_id in parents:
-        await stop_below(database, tenant_id=tenant_id, parent_id=parent_id, tell=tell)
+    for tenant_id, ended_id in parents:
+        await stop_below(database, tenant_id=tenant_id, ended_id=ended_id, tell=tell)

@@ -13,7 +13,7 @@ from folkmoot.domain.budgets import Budget
 from folkmoot.domain.tenancy import Caller
 from folkmoot.domain.usage import CallCursor, GroupedUsage, UsageFilter, UsageGroup, UsageKey, UsageSum, UsedCall
 from folkmoot.kernel.errors import BadInput, Fault
-from folkmoot.services import namespaces
+from folkmoot.services import namespaces, trees
 from folkmoot.services.runs import view_of
 from folkmoot.store import runs, usage
 from folkmoot.store.database import Database
@@ -38,7 +38,7 @@ async def sums(
 ) -> list[GroupedUsage]:  # fmt: skip
     """Sums under a filter by one or two keys, or the one sum of all without any. `namespace` by name (one that is not there has none).
 
-    Raises BadInput for more keys.
+    Raises BadInput for more keys, and NotFound for a root that is no run.
     """
     if wanted.since is not None and wanted.before is not None and wanted.since >= wanted.before:
         message = "The time that usage is asked for ends before it begins: 'to' must be after 'from'."
@@ -53,6 +53,7 @@ async def sums(
         within = await namespaces.narrowed(reader, caller, wanted, name=namespace)
         if within is None:
             return []
+        within = await trees.within(reader, caller, within)
         return await usage.sums(reader, caller.tenant_id, wanted=within, by=by, after=after, limit=limit)
 
 

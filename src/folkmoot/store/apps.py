@@ -23,7 +23,7 @@ async def insert(writer: Writer, tenant_id: UUID, *, run_id: UUID, opening: Open
     """A new run, at work from now on."""
     words = " ".join((opening.name, *opening.tags, *(value for _, value in opening.inputs)))
     row = await _sql.insert_app(
-        writer.connection, tenant_id=tenant_id, run_id=run_id, name=opening.name, ping_limit=opening.ping_limit,
+        writer.connection, tenant_id=tenant_id, run_id=run_id, name=safe(opening.name), ping_limit=opening.ping_limit,
         description=safe(opening.description) if opening.description is not None else None,
         inputs=json_text(safe_json([list(pair) for pair in opening.inputs])), created_by=created_by, state_version=STATE_VERSION,
         tags=[safe(tag) for tag in opening.tags], search=safe(words[:SEARCHED_CHARACTERS]), status=FIRST[ProcessType.APP.value],
@@ -33,27 +33,28 @@ async def insert(writer: Writer, tenant_id: UUID, *, run_id: UUID, opening: Open
 
 async def ping(writer: Writer, tenant_id: UUID, *, name: str, run_id: UUID) -> AppRun | None:
     """The run as it goes on; null if it is not there, has ended, or was not pinged in time."""
-    row = await _sql.ping(writer.connection, tenant_id=tenant_id, run_id=run_id, name=name)
+    row = await _sql.ping(writer.connection, tenant_id=tenant_id, run_id=run_id, name=safe(name))
     return _run(row) if row is not None else None
 
 
 async def end(writer: Writer, tenant_id: UUID, *, name: str, run_id: UUID, ending: Ending) -> AppRun | None:
     """The run as it ended; null as for `ping`."""
     row = await _sql.end(
-        writer.connection, tenant_id=tenant_id, run_id=run_id, name=name, status=ending.status,
+        writer.connection, tenant_id=tenant_id, run_id=run_id, name=safe(name), status=ending.status,
         output=safe(ending.output) if ending.output is not None else None,
         failure_details=safe(ending.failure_details) if ending.failure_details is not None else None,
     )  # fmt: skip
     return _run(row) if row is not None else None
 
 
-async def lose(writer: Writer, *, run_id: UUID | None = None) -> list[tuple[UUID, UUID]]:
-    """Fails the runs that were not pinged in time, or this one if it was not; their tenants and ids."""
-    return [(row["tenant_id"], row["run_id"]) async for row in _sql.lose(writer.connection, run_id=run_id)]
+async def lose(writer: Writer, *, tenant_id: UUID | None = None, run_id: UUID | None = None) -> list[tuple[UUID, UUID]]:
+    """Fails the runs that were not pinged in time, of all tenants, or this one of a tenant's if it was not; their tenants and ids."""
+    rows = _sql.lose(writer.connection, tenant_id=tenant_id, run_id=run_id)
+    return [(row["tenant_id"], row["run_id"]) async for row in rows]
 
 
 async def get(reader: Reader, tenant_id: UUID, *, name: str, run_id: UUID) -> AppRun | None:
-    row = await _sql.get_app(reader.connection, tenant_id=tenant_id, run_id=run_id, name=name)
+    row = await _sql.get_app(reader.connection, tenant_id=tenant_id, run_id=run_id, name=safe(name))
     return _run(row) if row is not None else None
 
 
@@ -64,7 +65,7 @@ async def page(
     async with reader.one_moment():
         await reader.plan_anew()
         rows = _sql.page_of_app(
-            reader.connection, tenant_id=tenant_id, name=name, status=status, after_date=after.created_at if after else None,
+            reader.connection, tenant_id=tenant_id, name=safe(name), status=status, after_date=after.created_at if after else None,
             after_id=after.run_id if after else None, limit=limit,
         )  # fmt: skip
         return [_run(row) async for row in rows]

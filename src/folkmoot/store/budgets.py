@@ -51,7 +51,8 @@ async def subtree(reader: Reader, tenant_id: UUID, *, top: UUID) -> Spent:
 
 @dataclass(frozen=True, slots=True)
 class CallAtHand:
-    """`prompt_tokens`: what its prompt was guessed to hold when the call began, or what that was corrected to: the larger."""
+    """`prompt_tokens`: what its prompt was guessed to hold when the call began, or what that was corrected to: the larger.
+    `root`: the topmost run of an interaction above it, or the run itself; runs beside each other under an App run share no budget."""
 
     prompt_tokens: int
     root: UUID
@@ -60,7 +61,7 @@ class CallAtHand:
 
 async def call_at_hand(reader: Reader, tenant_id: UUID, *, run_id: UUID, model_call_id: UUID) -> CallAtHand:
     row = await _sql.call(reader.connection, tenant_id=tenant_id, run_id=run_id, model_call_id=model_call_id)
-    return CallAtHand(row["prompt_tokens"], row["tree_root_id"], row["now"])
+    return CallAtHand(row["prompt_tokens"], row["swarm_root_id"], row["now"])
 
 
 async def lock(writer: Writer, subject: UUID) -> None:

@@ -207,7 +207,20 @@ async def upgrade(database: Database) -> list[str]:
                 new.append(name)
         has_walls = await writer.connection.fetchval("select folkmoot_raise_walls()")
     database.has_walls = has_walls
+    await _validate(database)
     return new
+
+
+async def _validate(database: Database) -> None:
+    """Look whether all rows hold to the constraints that migrations add as not valid: apart, under a lock that nobody waits for."""
+    async with database.reader() as reader:
+        unproved = await reader.connection.fetch(
+            "select conrelid::regclass::text as relation, quote_ident(conname) as name from pg_constraint "
+            "where not convalidated and connamespace = current_schema()::regnamespace"
+        )
+    for row in unproved:
+        async with database.writer() as writer:
+            await writer.connection.execute(f"alter table {row['relation']} validate constraint {row['name']}")
 
 
 class Notifier:

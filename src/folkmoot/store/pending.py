@@ -144,7 +144,7 @@ async def page(
 def parameters(tenant_id: UUID, wanted: InboxFilter, after: InboxCursor | None, limit: int) -> dict[str, Any]:
     """The statements' parameters; apart, so that their plans can be looked at."""
     return {
-        "tenant_id": tenant_id, "kind": wanted.kind, "run_id": wanted.run_id, "root": wanted.root, "limit": limit,
+        "tenant_id": tenant_id, "kind": wanted.kind, "run_id": wanted.run_id, "root": wanted.root, "below": wanted.below, "limit": limit,
         "after_date": after.asked_at if after else None, "after_id": after.pending_id if after else None,
     }  # fmt: skip
 

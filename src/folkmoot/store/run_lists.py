@@ -17,6 +17,7 @@ from folkmoot.domain.inbox import PendingEntry
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.runs import ProcessType, Run
 from folkmoot.domain.swarms import SwarmLimits, SwarmView
+from folkmoot.domain.trees import MOST_COUNTED
 from folkmoot.store import swarms
 from folkmoot.store.codecs import OVERRIDES, SPAN, Codec, json_value, safe
 from folkmoot.store.database import Reader, queries
@@ -61,12 +62,13 @@ _LIMITS: Codec[SwarmLimits] = Codec(SwarmLimits)
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """Null: any. `root`: the run and everything in its tree. `text`: words to be found in name, inputs and tags."""
+    """Null: any. `root`: everything in the tree whose root it is; `below`: this run and all below it. `text`: words to be found in name, inputs and tags."""
 
     status: RunStatus | None = None
     interaction_id: UUID | None = None
     namespace_id: UUID | None = None
     root: UUID | None = None
+    below: UUID | None = None
     parent: UUID | None = None
     tag: str | None = None
     text: str | None = None
@@ -124,6 +126,7 @@ def parameters(tenant_id: UUID, wanted: RunFilter, after: RunCursor | None, limi
         "definition_id": wanted.interaction_id,
         "namespace_id": wanted.namespace_id,
         "root": wanted.root,
+        "below": wanted.below,
         "parent": wanted.parent,
         "tag": safe(wanted.tag) if wanted.tag is not None else None,
         "text": safe(wanted.text) if wanted.text is not None else None,
@@ -137,12 +140,14 @@ def parameters(tenant_id: UUID, wanted: RunFilter, after: RunCursor | None, limi
 
 @dataclass(frozen=True, slots=True)
 class TreeCounts:
+    """Of the oldest MOST_COUNTED runs of a tree."""
+
     total: int
     active: int
 
 
 async def tree_counts(reader: Reader, tenant_id: UUID, *, root: UUID) -> TreeCounts:
-    row = await _sql.tree_counts(reader.connection, tenant_id=tenant_id, root=root)
+    row = await _sql.tree_counts(reader.connection, tenant_id=tenant_id, root=root, most=MOST_COUNTED)
     return TreeCounts(row["total"], row["active"])
 
 

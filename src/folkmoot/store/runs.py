@@ -68,7 +68,7 @@ def _row_of(tenant_id: UUID, new: NewRun, *, created_by: UUID, priority: int) ->
         "tags": [safe(tag) for tag in tags], "search": safe(words[:SEARCHED_CHARACTERS]), "priority": priority,
         "tree_root_id": place.tree_root_id if place else new.run_id, "swarm_root_id": place.swarm_root_id if place else new.run_id,
         "parent_id": place.parent_id if place else None, "parent_kind": place.parent_type if place else None,
-        "depth": place.depth if place else 0,
+        "depth": place.depth if place else 0, "stops_below": resolved.swarm is not None,
         "started_by": safe(place.started_by) if place and place.started_by is not None else None,
     }  # fmt: skip
 

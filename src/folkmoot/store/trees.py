@@ -1,7 +1,8 @@
-"""The runs of a tree: who started whom, what waits below a run, and the stop that goes from an ended parent to its children.
+"""The runs of a tree: who started whom, what waits below a run, and the stop that goes from an ended run to what is below it.
 
 A stop locks children only, and never waits for one, so that it can have no deadlock with a child's own end, which locks the child
-and then its parent. Deliberately absent: a walk down the tree: a child's own end leads to its children.
+and then its parent. Deliberately absent: a walk down the whole tree: a child's own end leads to its children, and only where that was
+Completed a stop further up goes on to them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from uuid import UUID
 
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.runs import ProcessType
-from folkmoot.domain.trees import MOST_NODES, Node, Tree, with_depths
+from folkmoot.domain.trees import MOST_COUNTED, MOST_NODES, Node, Tree, with_depths
+from folkmoot.store import run_lists
 from folkmoot.store.database import Reader, Writer, queries
 from folkmoot.store.pending import Key
 
@@ -21,12 +23,14 @@ _sql: Any = queries("trees")
 
 @dataclass(frozen=True, slots=True)
 class LockedParent:
-    """A run that cannot end before this transaction does. `app_name`: null for a run of an interaction."""
+    """A run that cannot end before this transaction does. `app_name`: null for a run of an interaction. `is_lost`: it was
+    not pinged in time, though the sweep has not said so yet."""
 
     type: ProcessType
     status: RunStatus
     tree_root_id: UUID
     app_name: str | None
+    is_lost: bool
 
 
 async def lock_parent(writer: Writer, tenant_id: UUID, *, run_id: UUID) -> LockedParent | None:
@@ -34,7 +38,9 @@ async def lock_parent(writer: Writer, tenant_id: UUID, *, run_id: UUID) -> Locke
     row = await _sql.lock_parent(writer.connection, tenant_id=tenant_id, run_id=run_id)
     if row is None:
         return None
-    return LockedParent(ProcessType(row["kind"]), RunStatus(row["status"]), row["tree_root_id"], row["app_name"])
+    return LockedParent(
+        ProcessType(row["kind"]), RunStatus(row["status"]), row["tree_root_id"], row["app_name"], row["is_lost"]
+    )
 
 
 async def type_of(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> ProcessType | None:
@@ -43,35 +49,65 @@ async def type_of(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> ProcessTy
     return ProcessType(kind) if kind is not None else None
 
 
+async def root_of(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> UUID | None:
+    """The root of the tree that a run is in; null if there is no such run."""
+    found: UUID | None = await _sql.root_of(reader.connection, tenant_id=tenant_id, run_id=run_id)
+    return found
+
+
 async def get(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> Tree | None:
     """The whole tree of a run, wherever in it the run is, up to MOST_NODES; null if there is no such run."""
-    rows = [row async for row in _sql.nodes(reader.connection, tenant_id=tenant_id, run_id=run_id, limit=MOST_NODES)]
+    rows = [
+        row
+        async for row in _sql.nodes(
+            reader.connection, tenant_id=tenant_id, run_id=run_id, limit=MOST_NODES, most=MOST_COUNTED
+        )
+    ]
     if not rows:
         return None
-    first = rows[0]
-    return Tree(first["tree_root_id"], first["total"], first["active"], with_depths(_node(row) for row in rows))
+    root_id = rows[0]["tree_root_id"]
+    counts = await run_lists.tree_counts(reader, tenant_id, root=root_id)
+    return Tree(root_id, counts.total, counts.active, with_depths(_node(row) for row in rows))
 
 
 async def node(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> Node | None:
     """One run as its tree shows it."""
-    row = await _sql.node(reader.connection, tenant_id=tenant_id, run_id=run_id)
+    row = await _sql.node(reader.connection, tenant_id=tenant_id, run_id=run_id, most=MOST_COUNTED)
     return replace(_node(row), depth=row["depth"]) if row is not None else None
 
 
 @dataclass(frozen=True, slots=True)
 class StoppedChild:
+    """`ended_as`: how the run above it ended, on account of which it is to stop."""
+
     run_id: UUID
-    parent_status: RunStatus
+    ended_as: RunStatus
 
 
-async def stop_children(writer: Writer, tenant_id: UUID, *, parent_id: UUID, limit: int) -> list[StoppedChild]:
-    """Ask the children of a run that ended, and not as Completed, to stop; those that were asked, at most `limit`."""
-    rows = _sql.stop_children(writer.connection, tenant_id=tenant_id, parent_id=parent_id, limit=limit)
-    return [StoppedChild(row["run_id"], RunStatus(row["parent_status"])) async for row in rows]
+async def stop_children(
+    writer: Writer, tenant_id: UUID, *, ended_id: UUID, parent_id: UUID, limit: int
+) -> list[StoppedChild]:
+    """Ask the children of a run to stop, at most `limit`, since `ended_id` ended, and not as Completed: the run itself, or one above it
+    where the run is Completed; those that were asked."""
+    rows = _sql.stop_children(
+        writer.connection, tenant_id=tenant_id, ended_id=ended_id, parent_id=parent_id, limit=limit
+    )
+    return [StoppedChild(row["run_id"], RunStatus(row["ended_status"])) async for row in rows]
+
+
+async def completed_below(reader: Reader, tenant_id: UUID, *, ended_id: UUID, limit: int) -> list[UUID]:
+    """Completed runs below an ended one that have children still to be asked."""
+    rows = _sql.completed_below(reader.connection, tenant_id=tenant_id, ended_id=ended_id, limit=limit)
+    return [row["run_id"] async for row in rows]
+
+
+async def settle_below(writer: Writer, tenant_id: UUID, *, ended_id: UUID) -> None:
+    """Take the run from `ended_parents`, if all below it were asked to stop."""
+    await _sql.settle_below(writer.connection, tenant_id=tenant_id, ended_id=ended_id)
 
 
 async def ended_parents(reader: Reader, *, limit: int) -> list[tuple[UUID, UUID]]:
-    """Tenants and ids of ended parents whose children are still to be asked to stop."""
+    """Tenants and ids of ended runs below which some may still have to be asked to stop."""
     return [(row["tenant_id"], row["run_id"]) async for row in _sql.ended_parents(reader.connection, limit=limit)]
 
 

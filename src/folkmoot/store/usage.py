@@ -60,6 +60,7 @@ def parameters(
         "before": wanted.before,
         "run_id": wanted.run_id,
         "root": wanted.root,
+        "below": wanted.below,
         "namespace_id": wanted.namespace_id,
         "definition_id": wanted.interaction_id,
         "agent": _safe(wanted.agent),

@@ -30,16 +30,14 @@ _EVENTS: dict[int | str, dict[str, Any]] = {
 }
 
 
-@router.get("/approvals", responses=responses(401, 422, 503))
+@router.get("/approvals", responses=responses(401, 404, 422, 503))
 async def list_approvals(
     doors: Doorway,
     caller: Reader,
     status: Annotated[PendingStatus | None, Query()] = None,
     kind: Annotated[PendingKind | None, Query()] = None,
     run: Annotated[UUID | None, Query(description="Only what this run asks.")] = None,
-    root: Annotated[
-        UUID | None, Query(description="Only what the runs of this one's whole tree ask, its own included.")
-    ] = None,
+    root: Annotated[UUID | None, Query(description="Only what this run and all runs below it ask.")] = None,
     limit: Limit = DEFAULT_LIMIT,
     after: Annotated[str | None, Query(max_length=200)] = None,
 ) -> PendingWorkPage:

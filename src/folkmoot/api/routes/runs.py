@@ -95,14 +95,14 @@ async def _start(
     return mapping.process(await runs.get(doors.of(caller), caller, run_id=run_id))
 
 
-@router.get("/interactions/processes", responses=responses(401, 422, 503))
+@router.get("/interactions/processes", responses=responses(401, 404, 422, 503))
 async def list_runs(
     doors: Doorway,
     caller: Reader,
     status: Annotated[InteractionProcessStatus | None, Query()] = None,
     interaction: Annotated[UUID | None, Query(description="The interaction's id.")] = None,
     namespace: Annotated[str | None, Query(max_length=200)] = None,
-    root: Annotated[UUID | None, Query(description="The whole tree of this run, it included.")] = None,
+    root: Annotated[UUID | None, Query(description="This run and all runs below it.")] = None,
     parent: Annotated[UUID | None, Query()] = None,
     tag: Annotated[str | None, Query(max_length=200)] = None,
     text: Annotated[str | None, Query(max_length=1000, description="Words in the name, inputs and tags.")] = None,

@@ -31,7 +31,7 @@ def _text(what: str) -> object:
     return Query(max_length=1024, description=what)
 
 
-@router.get("/usage", responses=responses(401, 422, 503))
+@router.get("/usage", responses=responses(401, 404, 422, 503))
 async def get_usage(
     doors: Doorway,
     caller: Reader,
@@ -40,7 +40,7 @@ async def get_usage(
     namespace: Annotated[str | None, _text("A namespace's name.")] = None,
     interaction: Annotated[UUID | None, Query(description="An interaction's id.")] = None,
     process: Annotated[UUID | None, Query(description="A run's id.")] = None,
-    root: Annotated[UUID | None, Query(description="The id of a tree's root: that run and all below it.")] = None,
+    root: Annotated[UUID | None, Query(description="That run and all runs below it.")] = None,
     agent: Annotated[str | None, _text("A participant's name.")] = None,
     provider: Annotated[str | None, _text("A model's provider.")] = None,
     model: Annotated[str | None, _text("A model's name with its provider.")] = None,

@@ -82,7 +82,12 @@ create trigger sub_run_ended after update of ended_at on process for each row
     when (old.ended_at is null and new.ended_at is not null and new.parent_kind = 'Interaction')
     execute function folkmoot_sub_run_ended();
 
--- What the fenced append takes beside: what a pause awaits, and when the run is ready though that is not over (its time runs out).
+-- What a pause awaits.
 create type append_await as (id uuid, sub_run_ids uuid[], is_all boolean, participant text, author_id uuid, thread_id text);
-alter type append_run add attribute awaits append_await[];
-alter type append_run add attribute ready_by timestamptz;
+-- What the fenced append takes: a type of its own, since workers of the version before go on with the one that they know, and no
+-- row of theirs would have a place for what is new: the awaits, and when the run is ready though they are not over (its time runs out).
+create type append_run_4 as (
+    ord integer, tenant_id uuid, run_id uuid, number bigint, claim_id uuid, signal bigint, firm integer, total integer, ends run_status,
+    releases boolean, output text, failure text, ready_in double precision, errors integer, pauses run_status, pending_id uuid,
+    awaits append_await[], ready_by timestamptz
+);

@@ -3,7 +3,7 @@
 -- A missing ord: that claim is no more, nothing of the run was written. before <> what the worker expected: others wrote
 -- in between. is_whole = false: the signal has moved, so only the firm part was written.
 with t as materialized (select folkmoot_now() as now),
-r as materialized (select *, coalesce(ends, pauses) as moves from unnest($1::append_run[])),
+r as materialized (select *, coalesce(ends, pauses) as moves from unnest($1::append_run_4[])),
 p as (
     update process p set
         updated_at = t.now,

@@ -2,9 +2,9 @@
 -- It is at work from now on, and is pinged by being opened.
 with t as materialized (select folkmoot_now() as now)
 insert into process (tenant_id, run_id, kind, app_name, app_description, app_inputs, ping_limit, created_by, created_at, updated_at, tree_root_id,
-                     swarm_root_id, state_version, tags, search, status, started_at, pinged_at, lost_at)
+                     swarm_root_id, state_version, tags, search, status, started_at, pinged_at, lost_at, stops_below)
 select :tenant_id, :run_id, 'App', :name, :description, :inputs::text::jsonb, :ping_limit, :created_by, t.now, t.now, :run_id,
-       :run_id, :state_version, :tags, :search, :status::run_status, t.now, t.now, t.now + :ping_limit
+       :run_id, :state_version, :tags, :search, :status::run_status, t.now, t.now, t.now + :ping_limit, true
 from t
 returning *, created_at as now;
 
@@ -28,11 +28,12 @@ returning p.*, t.now;
 
 -- name: lose
 -- Runs that were not pinged for their own limit are Failed. One that is pinged or ended at this very moment is locked, and is looked
--- at again in the next sweep. `run_id` null: all there are.
+-- at again in the next sweep. `tenant_id` and `run_id` null: all there are.
 with t as materialized (select folkmoot_now() as now),
 late as (
     select p.tenant_id, p.run_id from process p cross join t
-    where p.lost_at <= t.now and p.status = 'Running' and (:run_id::uuid is null or p.run_id = :run_id::uuid)
+    where p.lost_at <= t.now and p.status = 'Running' and (:tenant_id::uuid is null or p.tenant_id = :tenant_id::uuid)
+        and (:run_id::uuid is null or p.run_id = :run_id::uuid)
     for update of p skip locked),
 lost as (
     update process p set

@@ -54,7 +54,7 @@ from below b join model_call m on m.tenant_id = :tenant_id and m.run_id = b.run_
 where m.voided_at is null;
 
 -- name: call^
-select coalesce(greatest(m.guessed_tokens, m.estimated_tokens), 0) as prompt_tokens, p.tree_root_id, folkmoot_now() as now
+select coalesce(greatest(m.guessed_tokens, m.estimated_tokens), 0) as prompt_tokens, p.swarm_root_id, folkmoot_now() as now
 from model_call m join process p on p.tenant_id = m.tenant_id and p.run_id = m.run_id
 where m.tenant_id = :tenant_id and m.run_id = :run_id and m.model_call_id = :model_call_id;
 

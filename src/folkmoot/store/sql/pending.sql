@@ -1,6 +1,7 @@
 -- name: lock_run^
--- Whoever answers, stops or pauses a run locks its row first. What is read after this is what holds.
-select status, ended_at is not null as has_ended from process where tenant_id = :tenant_id and run_id = :run_id for update;
+-- Whoever answers, stops or pauses a run locks its row first. An App run asks nobody. What is read after this is what holds.
+select status, ended_at is not null as has_ended from process
+where tenant_id = :tenant_id and run_id = :run_id and kind = 'Interaction' for update;
 
 -- name: find^
 select w.*, coalesce(w.expires_at <= folkmoot_now(), false) as is_due, p.tree_root_id
@@ -79,6 +80,12 @@ where tenant_id = :tenant_id and outcome is null
     and (:run_id::uuid is null or run_id = :run_id::uuid)
     and (:root::uuid is null or run_id in (
         select p.run_id from process p where p.tenant_id = :tenant_id and p.tree_root_id = :root::uuid))
+    and (:below::uuid is null or run_id = any(array(
+        with recursive below as (
+            select q.run_id from process q where q.tenant_id = :tenant_id and q.run_id = :below::uuid
+            union all
+            select c.run_id from below b join process c on c.tenant_id = :tenant_id and c.parent_id = b.run_id)
+        select b.run_id from below b)))
     and (:after_date::timestamptz is null or (asked_at, pending_id) > (:after_date::timestamptz, :after_id::uuid))
 order by asked_at, pending_id limit :limit::bigint;
 
@@ -91,6 +98,12 @@ where tenant_id = :tenant_id
     and (:run_id::uuid is null or run_id = :run_id::uuid)
     and (:root::uuid is null or run_id in (
         select p.run_id from process p where p.tenant_id = :tenant_id and p.tree_root_id = :root::uuid))
+    and (:below::uuid is null or run_id = any(array(
+        with recursive below as (
+            select q.run_id from process q where q.tenant_id = :tenant_id and q.run_id = :below::uuid
+            union all
+            select c.run_id from below b join process c on c.tenant_id = :tenant_id and c.parent_id = b.run_id)
+        select b.run_id from below b)))
     and (:after_date::timestamptz is null or (asked_at, pending_id) < (:after_date::timestamptz, :after_id::uuid))
 order by asked_at desc, pending_id desc limit :limit::bigint;
 

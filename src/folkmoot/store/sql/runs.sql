@@ -1,9 +1,10 @@
 -- name: insert_run*!
 insert into process (tenant_id, run_id, kind, namespace_id, definition_id, definition_version, created_by, created_at, updated_at, tree_root_id,
                      swarm_root_id, parent_id, parent_kind, depth, started_by, state_version, duration_auto_termination, duration_human_timeout,
-                     response_json_schema, tags, search, priority, ready_at)
+                     response_json_schema, tags, search, priority, ready_at, stops_below)
 values (:tenant_id, :run_id, 'Interaction', :namespace_id, :definition_id, :definition_version, :created_by, folkmoot_now(), folkmoot_now(),
-        :tree_root_id, :swarm_root_id, :parent_id, :parent_kind, :depth, :started_by, :state_version, :duration_auto_termination, :duration_human_timeout, :response_json_schema, :tags, :search, :priority, folkmoot_now());
+        :tree_root_id, :swarm_root_id, :parent_id, :parent_kind, :depth, :started_by, :state_version, :duration_auto_termination, :duration_human_timeout, :response_json_schema,
+        :tags, :search, :priority, folkmoot_now(), :stops_below);
 
 -- name: insert_resolved*!
 insert into resolved_definition (tenant_id, run_id, body) values (:tenant_id, :run_id, :body);
@@ -114,7 +115,13 @@ where tenant_id = :tenant_id
     and (:definition_id::uuid is null or definition_id = :definition_id::uuid)
     and (:namespace_id::uuid is null or namespace_id = :namespace_id::uuid)
     and (:root::uuid is null or tree_root_id = :root::uuid)
-    and (:root::uuid is not null or definition_id is not null)
+    and (:below::uuid is null or run_id = any(array(
+        with recursive below as (
+            select q.run_id from process q where q.tenant_id = :tenant_id and q.run_id = :below::uuid
+            union all
+            select c.run_id from below b join process c on c.tenant_id = :tenant_id and c.parent_id = b.run_id)
+        select b.run_id from below b)))
+    and (:root::uuid is not null or kind = 'Interaction')
     and (:parent::uuid is null or parent_id = :parent::uuid)
     and (:tag::text is null or (tags <> '{}' and tags @> array[:tag::text]))
     and (:text::text is null or to_tsvector('simple', search) @@ websearch_to_tsquery('simple', :text::text))
@@ -140,5 +147,6 @@ where p.tenant_id = :tenant_id and p.run_id = any(:run_ids::uuid[])
 order by p.created_at desc, p.run_id desc;
 
 -- name: tree_counts^
+-- Of the oldest runs of a tree, as many as are counted.
 select count(*) as total, count(*) filter (where ended_at is null) as active
-from process where tenant_id = :tenant_id and tree_root_id = :root;
+from (select ended_at from process where tenant_id = :tenant_id and tree_root_id = :root order by created_at, run_id limit :most) p;

@@ -20,6 +20,12 @@ with call as (
         and (:before::timestamptz is null or m.started_at < :before)
         and (:run_id::uuid is null or m.run_id = :run_id)
         and (:root::uuid is null or p.tree_root_id = :root)
+        and (:below::uuid is null or m.run_id = any(array(
+            with recursive below as (
+                select q.run_id from process q where q.tenant_id = :tenant_id and q.run_id = :below::uuid
+                union all
+                select c.run_id from below b join process c on c.tenant_id = :tenant_id and c.parent_id = b.run_id)
+            select b.run_id from below b)))
         and (:namespace_id::uuid is null or p.namespace_id = :namespace_id)
         and (:definition_id::uuid is null or p.definition_id = :definition_id)
         and (:agent::text is null or m.participant = :agent)

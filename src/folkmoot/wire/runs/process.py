@@ -88,7 +88,7 @@ class InteractionProcessPage(Page[InteractionProcess]):
 
 
 class ProcessTreeCounts(ResponseShape):
-    """How many runs the tree has, this one's root included."""
+    """How many runs the tree has, this one's root included. Of more than 10,000 the oldest 10,000 are counted."""
 
     total: int
     active: int

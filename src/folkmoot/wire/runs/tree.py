@@ -8,7 +8,7 @@ from folkmoot.wire.runs.progress import InteractionProcessStatus
 class ProcessNode(ResponseShape):
     """A run in its tree: `depth` is 0 at the root, `name` its interaction's or app's, `startedBy` the name of who started it.
 
-    `children`: how many runs it started itself; `waiting`: how many things it asks people now.
+    `children`: how many runs it started itself, 10,000 at most; `waiting`: how many things it asks people now.
     """
 
     id: Uuid
@@ -29,7 +29,7 @@ class ProcessNode(ResponseShape):
 
 
 class ProcessTree(ResponseShape):
-    """All runs of a tree, each after its parent. `isCut`: it has more, and these are the oldest; `counts` are of all."""
+    """All runs of a tree, each after its parent. `isCut`: it has more, and these are the oldest; `counts` are of these and the others."""
 
     root_process_id: Uuid
     counts: ProcessTreeCounts
