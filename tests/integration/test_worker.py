@@ -217,6 +217,21 @@ async def test_rate_limited_model_is_asked_again(database: Database, new_id: New
     assert len(panels.texts(await gapless(database, started))) == 3
 
 
+async def test_a_provider_that_asks_for_ages_is_asked_again_in_a_day(database: Database, new_id: NewId) -> None:
+    """platform.md: waits are bounded, and no number of a provider's is too large for the record."""
+    fails = {"class": "RateLimited", "retryAfter": "9999999d", "times": 1}
+    script = {"rules": [{"when": {"participant": "Ann"}, "fail": fails}, *panels.TALK["rules"]]}
+    started = await panels.start(database, new_id, panels.interaction(new_id, script))
+
+    async def has_failed() -> bool:
+        return bool(await panels.fetch(database, "select from model_call where error_class is not null"))
+
+    async with crew(database, new_id):
+        await until(has_failed)
+    (call,) = await panels.rows_of(database, started, "model_call")
+    assert (call["not_before"] - call["ended_at"]).total_seconds() == pytest.approx(86_400, abs=1)
+
+
 async def test_backoff_outlives_the_worker(database: Database, new_id: NewId) -> None:
     """B02: 'not before' is in the database: a worker that takes over neither asks at once nor starts counting anew."""
     script = {

@@ -12,7 +12,7 @@ from uuid import UUID
 from folkmoot.domain.costs import cost_of
 from folkmoot.domain.model_calls import WAITED_OUT, ModelCallFact, ModelChoice, ModelFailure, ModelReply, Usage
 from folkmoot.engine.step import AskModel
-from folkmoot.runtime.options import backoff_seconds
+from folkmoot.runtime.options import LONGEST_WAIT_SECONDS, backoff_seconds
 from folkmoot.runtime.transcript import Transcript
 from folkmoot.runtime.workshop import DatabaseClock, Workshop
 from folkmoot.store.appends import ModelCallEnded
@@ -45,7 +45,7 @@ def failed(
     if failure.failure in WAITED_OUT and not key_rests:
         # What befell other keys was not waited for, and makes no wait longer.
         wait = backoff_seconds(workshop.options, transcript.waits_of(step) + 1, workshop.chance())
-        wait = max(wait, failure.retry_after_seconds or 0.0)
+        wait = max(wait, min(failure.retry_after_seconds or 0.0, LONGEST_WAIT_SECONDS))
     not_before = clock.now_timestamp() + wait if wait is not None else None
     guessed = transcript.sizes.note_failure(step, call_id, failure.failure)
     transcript.note_failure(ModelCallFact(call_id, step.key, failure.failure, failure.message, not_before, guessed))

@@ -18,6 +18,7 @@ from folkmoot.engine.step import AskModel
 from folkmoot.kernel.errors import LeaseLost, SecretFault
 from folkmoot.runtime import model_keys
 from folkmoot.runtime.model_keys import Candidates
+from folkmoot.runtime.options import LONGEST_WAIT_SECONDS
 from folkmoot.runtime.workshop import Workshop
 from folkmoot.store import credentials
 from folkmoot.store.credentials import KeysNow, RestSeconds
@@ -26,7 +27,6 @@ from folkmoot.vault.texts import SecretText
 REFUSED_SECONDS = 600.0  # a key that is not valid, or whose secret was deleted, unless its value is set anew
 QUOTA_SECONDS = 600.0  # an account without quota, where the provider does not say
 NOT_FOR_KEY_SECONDS = 60.0  # a model that a key may not use, or that is not there for it: that model alone
-_LONGEST_SECONDS = 86_400.0
 _SPREAD = 0.25  # of a wait: those who wait for one key do not all come at once
 
 
@@ -95,7 +95,7 @@ async def failed(
 
 def _seconds(workshop: Workshop, failure: ModelFailure) -> RestSeconds | None:
     """How long the key rests; null for failures that say nothing of it."""
-    told = min(failure.retry_after_seconds or 0.0, _LONGEST_SECONDS)
+    told = min(failure.retry_after_seconds or 0.0, LONGEST_WAIT_SECONDS)
     match failure.failure:
         case FailureClass.RATE_LIMITED | FailureClass.OVERLOADED:
             options = workshop.options

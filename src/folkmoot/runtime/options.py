@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+LONGEST_WAIT_SECONDS = 86_400.0  # whatever a provider asks for
+
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
