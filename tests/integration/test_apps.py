@@ -329,6 +329,17 @@ class TestStartedUnder:
             await end(theirs, FAILED)
         assert await end(own, FAILED) is RunStatus.FAILED and await end(theirs, COMPLETED) is RunStatus.COMPLETED
 
+    @pytest.mark.parametrize(("told", "expected"), [("broken", ": broken."), ("It broke!", ": It broke!")])
+    async def test_what_is_said_of_a_run_that_ended_is_a_sentence(
+        self, database: Database, caller: Caller, new_id: NewId, told: str, expected: str
+    ) -> None:
+        run_id = (await apps.open_run(database, caller, opening=Opening(NAME), new_id=new_id)).run_id
+        ending = Ending(RunStatus.FAILED, failure_details=told)
+        await apps.end(database, caller, name=NAME, run_id=run_id, ending=ending, tell=lambda _: None)
+        with pytest.raises(RunEnded) as refused:
+            await apps.ping(database, caller, name=NAME, run_id=run_id, tell=lambda _: None)
+        assert str(refused.value).endswith(expected)
+
     async def test_another_tenants_run_is_not_lost_by_a_request(
         self, database: Database, caller: Caller, new_id: NewId
     ) -> None:

@@ -110,7 +110,10 @@ async def _refusal(
         run = await get(database, caller, name=name, run_id=run_id)
     if run.ended_at is None:  # somebody was ending it, or had it in hand, at this moment
         return Conflict(f"The run {run_id} is being changed by somebody else. Send this again.")
-    why = f": {run.failure_details}" if run.failure_details else "."
+    told = (run.failure_details or "").rstrip()  # in the app's own words, which may lack a full stop
+    why = f": {told}" if told else ""
+    if not why.endswith((".", "!", "?")):
+        why += "."
     return RunEnded(
         f"The run {run_id} {what}. It is {run.status} since {run.ended_at.isoformat(timespec='seconds')}{why}"
     )
