@@ -223,7 +223,7 @@ def test_two_servers_on_the_same_data_work_side_by_side_but_not_on_one_port(shel
         ("FOLKMOOT_PORT", "99999", "FOLKMOOT_PORT is '99999'; it must be a number from 0 to 65535."),
         ("FOLKMOOT_HOST", "192.0.2.1", "192.0.2.1:8080 cannot be listened on (Cannot assign requested address). Choose"),
         ("FOLKMOOT_DATABASE_URL", "mysql://u:secret@h/d", "FOLKMOOT_DATABASE_URL is no address of a PostgreSQL server."),
-        ("FOLKMOOT_FUNCTIONS", "gone.py", "FOLKMOOT_FUNCTIONS names gone.py, which is no Python file. Correct the path."),
+        ("FOLKMOOT_FUNCTIONS", "gone.py", "FOLKMOOT_FUNCTIONS names gone.py, and there is no Python file /"),
         ("FOLKMOOT_FUNCTIONS", "bad.py", "The functions in bad.py:2 cannot be loaded (ZeroDivisionError: division by zero)."),
     ],
 )  # fmt: skip

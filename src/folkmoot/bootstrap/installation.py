@@ -201,7 +201,9 @@ def _module_name(file: Path) -> str:
 def _load(file: Path) -> Any:
     spec = importlib.util.spec_from_file_location(_module_name(file), file)
     if spec is None or spec.loader is None or not file.is_file():
-        raise BadInput(f"FOLKMOOT_FUNCTIONS names {file}, which is no Python file. Correct the path.")
+        raise BadInput(
+            f"FOLKMOOT_FUNCTIONS names {file}, and there is no Python file {file.resolve()}. Correct the path."
+        )
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)

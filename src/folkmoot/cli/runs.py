@@ -17,7 +17,7 @@ from folkmoot.cli.opening import opened
 from folkmoot.cli.watching import Watching
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.runs import Run
-from folkmoot.kernel.errors import BadInput
+from folkmoot.kernel.errors import BadInput, FolkmootError
 from folkmoot.services import inbox, runs, trees
 from folkmoot.services.runs import RunFilter
 
@@ -126,16 +126,26 @@ def stop_command(
 
 
 async def _stop(run_ids: Sequence[UUID], *, as_json: bool) -> None:
+    """Each of them, whatever becomes of the others; the last refusal decides how the command ends."""
+    refused: list[FolkmootError] = []
     async with opened() as (installation, caller):
         for run_id in run_ids:
-            run_type = await trees.type_of(installation.database, caller, run_id=run_id)
-            status = await runs.request_stop(
-                installation.database, caller, run_id=run_id, run_type=run_type, tell=installation.notifier.tell
-            )
+            try:
+                run_type = await trees.type_of(installation.database, caller, run_id=run_id)
+                status = await runs.request_stop(
+                    installation.database, caller, run_id=run_id, run_type=run_type, tell=installation.notifier.tell
+                )
+            except FolkmootError as error:
+                refused.append(error)
+                continue
             if as_json:
                 screen.put_json({"id": str(run_id), "status": status.value})
             else:
                 screen.say(f"{run_id}: {'Stopped' if status is RunStatus.STOPPED else 'asked to stop'}")
+    for refusal in refused[:-1]:
+        screen.say(str(refusal))
+    if refused:
+        raise refused[-1]
 
 
 def _status(text: str | None) -> RunStatus | None:

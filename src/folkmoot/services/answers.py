@@ -211,7 +211,7 @@ async def _asked(writer: Writer, caller: Caller, *, run_id: UUID, pending_id: UU
                 return one
     elif found is None and not await pending.is_of_run(writer, caller.tenant_id, run_id=run_id, pending_id=pending_id):
         raise NotFound(
-            f"The run {run_id} has no {_NOUNS[kind]} {pending_id}. GET /approvals?root={run_id} lists what waits."
+            f"The run {run_id} has no {_NOUNS[kind]} {pending_id}. `folkmoot inbox`, or GET /approvals?root={run_id}, lists what waits."
         )
     for one in waiting:
         if one.entry.pending.kind is PendingKind.APPROVAL:

@@ -77,7 +77,7 @@ async def get(database: Database, caller: Caller, *, run_id: UUID, pending_id: U
             found = await pending.entry(reader, caller.tenant_id, run_id=holder, pending_id=pending_id)
     if found is None:
         raise NotFound(
-            f"The run {run_id} asks nobody about {pending_id}. GET /approvals?root={run_id} lists what waits."
+            f"The run {run_id} asks nobody about {pending_id}. `folkmoot inbox`, or GET /approvals?root={run_id}, lists what waits."
         )
     return found
 
