@@ -20,6 +20,7 @@ from panels import Started
 from waiting_at_hand import waits_for_a_lock
 
 from folkmoot.domain import items
+from folkmoot.domain.items import ORCHESTRATOR, Author, AuthorKind, Item
 from folkmoot.domain.run_status import FINAL, TRANSITIONS, WAITING, Move, RunStatus
 from folkmoot.domain.runs import STATE_VERSION, Claim, ClaimedRun
 from folkmoot.kernel.errors import LeaseLost
@@ -260,7 +261,15 @@ async def test_run_that_crashes_three_times_apart_is_failed_with_a_reason(
     claimed = (await panels.claim(database, worker_id))[0]
     begun, asked = new_id(), new_id()
     calls = [CallAsked(call_id, None, "pay", 1, b"hash") for call_id in (begun, asked)]
-    await appender.append(Append(claimed.claim, 0, [panels.said(new_id, "I pay.")], 1, calls_asked=calls))
+    turn_id, ann = new_id(), Author(AuthorKind.AGENT, "Ann", new_id())
+    floor = Item(
+        new_id(), ORCHESTRATOR, items.OrchestratorMessage("Ann has the floor."), items.Floor("Ann", 1), turn_id
+    )
+    made = [
+        Item(new_id(), ann, items.ToolCall(str(call_id), "pay", "{}"), items.Called(leaves=True), turn_id)
+        for call_id in (begun, asked)
+    ]
+    await appender.append(Append(claimed.claim, 0, [floor, *made], 3, calls_asked=calls))
     await appender.append(Append(claimed.claim, 0, calls_begun=[begun]))
     async with database.writer() as writer:
         await workers.end_lease(writer, worker_id)
@@ -270,7 +279,9 @@ async def test_run_that_crashes_three_times_apart_is_failed_with_a_reason(
     row = await panels.row_of(database, started)
     assert row["status"] == "Failed" and "took its worker down 3 times" in row["failure_details"]
     conversation = await panels.items_of(database, started)
-    assert [stored.sequence for stored in conversation] == list(range(1, row["last_sequence"] + 1)) == [1, 2, 3, 4]
+    assert (
+        [stored.sequence for stored in conversation] == list(range(1, row["last_sequence"] + 1)) == [1, 2, 3, 4, 5, 6]
+    )
     results = {
         stored.item.body.tool_call_id: (stored.item.body.result, stored.item.detail)
         for stored in conversation

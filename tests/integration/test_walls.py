@@ -14,6 +14,7 @@ import aiosql
 import asyncpg
 import pytest
 from api_at_hand import RUNS, problem_of, publish_panel, served, start_run, stranger_key
+from crews import until
 
 import folkmoot.api.routes as routes
 from folkmoot.domain.inbox import InboxStatus
@@ -150,6 +151,11 @@ class TestTransactions:
         """One connection serves requests of all tenants, the look-up of keys and workers: it keeps neither role nor tenant."""
         database = await Database.open(database_dsn, connections=1)
         wall = walled(database, uuid4())
+        beside = await asyncpg.connect(database_dsn)
+
+        async def is_asleep() -> bool:
+            asleep = "select exists (select from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep')"
+            return bool(await beside.fetchval(asleep))
 
         async def state() -> Any:
             async with database.reader() as reader:
@@ -174,10 +180,12 @@ class TestTransactions:
             is_inside = asyncio.Event()
             task = asyncio.create_task(self._sleep(place, is_inside))
             await is_inside.wait()
+            await until(is_asleep)  # a statement that has not begun is not ended by a request to end it
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
             assert await state() == before
+        await beside.close()
         await database.close()
 
     async def _sleep(self, place: Any, is_inside: asyncio.Event) -> None:
