@@ -39,7 +39,6 @@ CHILD = InteractionVersion(agents=(AgentBinding(Reference("kid"), "Kid"),), prom
 TALK = {"rules": [{"reply": {"text": "Done."}}]}
 # where a worker dies, and the how manieth time it is there, while a run starts two others (calls 1 and 2), awaits them (call 3), and is woken
 MATRIX = (
-    ("before_call", 1),
     ("before_sub_run", 1),
     ("after_sub_run", 1),
     ("after_call", 1),

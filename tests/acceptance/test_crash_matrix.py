@@ -203,7 +203,7 @@ async def check_random_kills(crew: Hands, new_id: NewId, *, times: int, seed: in
 
 async def test_killed_at_a_random_moment(crew: Hands, new_id: NewId) -> None:
     """F01 to F06: kill -9 at a random moment: the same answer and transcript, no item twice, nothing done twice."""
-    await check_random_kills(crew, new_id, times=3, seed=random.randrange(1 << 30))
+    await check_random_kills(crew, new_id, times=1, seed=random.randrange(1 << 30))
 
 
 @pytest.mark.chaos

@@ -136,7 +136,7 @@ class TestInbox:
         for path in (RUNS, "/approvals", "/usage"):
             assert missing in problem_of(await client.get(path, params={"root": missing}), 404, "not_found")["detail"]
         problem = problem_of(await answer(server, middle, QUESTION, missing), 404, "not_found")
-        assert f"GET /approvals?root={middle} lists" in problem["detail"]
+        assert f"GET /approvals?root={middle}, lists" in problem["detail"]
 
 
 class TestStream:
