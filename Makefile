@@ -7,8 +7,8 @@ BIN := $(VENV)/bin
 # the first Python of 3.11 or later that can make a virtual environment
 PYTHON := $(shell for p in "$$PYTHON" python3 python3.13 python3.12 python3.11 /usr/bin/python3; do \
 	[ -n "$$p" ] && "$$p" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo "$$p" && break; done)
-# one more than there are cores: tests wait for processes that they have started
-WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((n + 1)))
+# two more than there are cores: tests wait for processes that they have started, and for leases to run out
+WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((n + 2)))
 
 PEERS := tests/peers
 

@@ -29,6 +29,7 @@ from folkmoot.kernel.ids import NewId, id_source
 from folkmoot.store import tenancy
 from folkmoot.store.database import Database, upgrade
 from folkmoot.store.embedded import open_server, stop_server
+from folkmoot.vault.masks import OF_PROCESS
 
 T = TypeVar("T")
 
@@ -57,6 +58,13 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     # Not pytest's own temporary folder: as root the server runs as another user, to whom that one is closed.
     config.stash[_GROUND] = Path(f"/tmp/folkmoot-tests-{secrets.token_hex(6)}")
+
+
+@pytest.fixture(autouse=True)
+def _no_others_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What another test has kept secret is a word like any other to this one, and not masked."""
+    for name, value in (("_forms", {}), ("_escaped", {}), ("_characters", 0)):
+        monkeypatch.setattr(OF_PROCESS, name, value)
 
 
 @pytest.hookimpl(optionalhook=True)
