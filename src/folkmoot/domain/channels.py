@@ -1,0 +1,147 @@
+"""Channels: how a run reaches its owner, and how an answer comes back; and the messages that go either way.
+
+A channel's definition names an app, found by entry point, and holds the app's settings. Deliberately absent: the apps themselves
+(`channels`), and any state of a run: an app is given a message, and of the run its id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+Json = Any
+
+WEB = "web"  # the app that needs no definition: the server's own pages
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelVersion:
+    """`app`: an entry point's name. `settings`: as the app's schema says. `secrets`: by the app's names for them, each a secret's id."""
+
+    app: str
+    settings: dict[str, Json] = field(default_factory=dict)
+    secrets: dict[str, UUID] = field(default_factory=dict)
+
+
+class MessageKind(StrEnum):
+    CONSENT_REQUESTED = "consent.requested"
+    CONSENT_DECIDED = "consent.decided"
+    CONSENT_EXPIRED = "consent.expired"
+    RUN_ENDED = "run.ended"
+
+
+@dataclass(frozen=True, slots=True)
+class OutgoingMessage:
+    """What a channel tells a run's owner. The same `message_id` at each attempt: whoever receives it twice can tell.
+
+    `run_id`: of the agent run. `token`: its correlation token, to be embedded so that an answer finds the run. `secret`: of a consent
+    request, to be embedded where an answer cannot prove who speaks; null in all other kinds. `title` and `text`: ready to be shown, with hidden
+    characters made visible. `data`: the same for programs. `link`: the page that shows it; null where the server has no public
+    address. `reply_params`: the channel's own, untouched. `request_reference`: what `send` gave for the consent request that this
+    one is about, null if there was none. `to`: the owner's address in this app, null if none is known.
+    """
+
+    message_id: UUID
+    kind: MessageKind
+    run_id: int
+    token: str
+    title: str
+    text: str
+    data: dict[str, Json]
+    secret: str | None = None
+    link: str | None = None
+    reply_params: str | None = None
+    request_reference: str | None = None
+    to: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """`reference`: what the app wants to be told when the same request changes later; null: nothing."""
+
+    reference: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelSetup:
+    """A channel's definition made ready for its app: settings, and secrets opened for this one use."""
+
+    settings: Mapping[str, Json]
+    secrets: Mapping[str, str]
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class InboundRequest:
+    """An HTTP request to a channel's inbound address. `headers`: names in lower case."""
+
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Answer(StrEnum):
+    APPROVE = "approve"
+    DECLINE = "decline"
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedAnswer:
+    """An answer that came in, with what is known of its sender; whether it counts is not the app's to say.
+
+    `inbound_id`: unique within the channel; the same for what is sent again. `sender`: the address in this app. `is_proven`: the
+    channel itself vouches for the sender (a signature), so that the request's secret is not needed and does not suffice; else the secret is.
+    `answer` null: no clear yes or no could be read, and `unread` says what was seen. `is_automatic`: a machine's own reply, which means nothing.
+    `reply_to`: what the app needs to tell the sender what came of it.
+    """
+
+    inbound_id: str
+    token: str | None
+    secret: str | None
+    sender: str | None
+    is_proven: bool
+    answer: Answer | None
+    reason: str | None = None
+    unread: str | None = None
+    is_automatic: bool = False
+    reply_to: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAnswer:
+    """What the inbound address answers at once."""
+
+    status: int = 200
+    body: bytes = b""
+    content_type: str = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Reception:
+    """What came in: answers, and what to answer at once; null: the outcomes of the answers, as JSON."""
+
+    answers: tuple[ReceivedAnswer, ...] = ()
+    http: HttpAnswer | None = None
+
+
+class OutcomeKind(StrEnum):
+    """What became of an answer (B16)."""
+
+    DONE = "done"
+    ALREADY_DECIDED = "already_decided"
+    TOO_LATE = "too_late"
+    NOT_YOURS = "not_yours"
+    NOT_UNDERSTOOD = "not_understood"
+    NOT_FOUND = "not_found"
+    IGNORED = "ignored"
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerOutcome:
+    """`words`: for the sender, one or two sentences."""
+
+    kind: OutcomeKind
+    words: str
