@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import secrets
 import signal
 import socket
 import sys
@@ -60,6 +61,7 @@ async def open_worker(
         workshop = Workshop(
             installation.database, appender, installation.models, tool_calls(installation, outside), watched, installation.new_id,
             worker_options(installation.settings), lambda: True, read_key, prices_of=prices_of,
+            delegations=_delegations(installation), seal_consent=partial(seal_consent, installation.vault),
             open_secret=partial(open_sealed, installation.vault), may_send_key=partial(may_send_key, installation.settings.allow_keys),
         )  # fmt: skip
         _quiet_collector()
@@ -72,6 +74,13 @@ async def open_worker(
                     yield Worker(workshop, identity, apart_command=_APART_COMMAND, on_inbox=outbox.nudge)
         finally:
             await appender.close()
+
+
+def _delegations(installation: Installation) -> Delegations:
+    return Delegations(
+        installation.database, bench_of(installation), installation.new_id, lambda: token_of(secrets.token_bytes(TOKEN_BYTES)),
+        installation.notifier.tell,
+    )  # fmt: skip
 
 
 def may_send_key(allowed: Collection[tuple[str, str]], provider: str, variable: str, url: str | None) -> bool:

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any, Literal
 from uuid import UUID
 
+from folkmoot.domain.agent_settings import ConsentRule
 from folkmoot.domain.operations import OperationTarget
 
 
@@ -49,7 +50,14 @@ class SwarmTarget:
     type: Literal["swarm"] = "swarm"
 
 
-Target = FunctionTarget | OperationTarget | ResultTarget | SwarmTarget
+@dataclass(frozen=True, slots=True)
+class DelegateTarget:
+    """A specialist's run below this one: started, waited for, and its answer read."""
+
+    type: Literal["delegate"] = "delegate"
+
+
+Target = FunctionTarget | OperationTarget | ResultTarget | SwarmTarget | DelegateTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +65,7 @@ class Tool:
     """What a participant may call beyond the protocol, as it was when the run started. Limits: seconds, bytes of UTF-8.
 
     `parameters`: what the model sees, without what is bound. `is_gated`: a call waits for a person's approval.
-    `is_polling`: the same call may be made again and again, until something has changed.
+    `consent_rules`: arguments with which a call waits, too. `is_polling`: the same call may be made again and again, until something has changed.
     `guidance` is added to the participant's instructions.
     """
 
@@ -73,6 +81,12 @@ class Tool:
     limit_bytes: int = 262_144
     guidance: str | None = None
     target: Target = FunctionTarget()
+    consent_rules: tuple[ConsentRule, ...] = ()
+
+    @property
+    def may_be_gated(self) -> bool:
+        """Whether some of its calls wait for a person."""
+        return self.is_gated or bool(self.consent_rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +124,13 @@ class CallFact:
 @dataclass(frozen=True, slots=True)
 class CallResult:
     """What came of a call. `unknown`: it may or may not have happened. `content_id`, `size` (bytes): where a result that is
-    too large for the conversation is kept whole; `text` then holds its head and tail."""
+    too large for the conversation is kept whole; `text` then holds its head and tail. `is_under_way`: what it began goes on, and there is no
+    result yet. `delegated_calls`: how many tool calls a delegated run made."""
 
     text: str
     is_error: bool
     unknown: bool = False
     content_id: UUID | None = None
     size: int | None = None
+    is_under_way: bool = False
+    delegated_calls: int | None = None

@@ -12,6 +12,8 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
+from folkmoot.domain.agent_runs import PinnedLoop
+from folkmoot.domain.agent_settings import AgentRunSettings
 from folkmoot.domain.budgets import Budget, BudgetAbove
 from folkmoot.domain.calls import Tool
 from folkmoot.domain.connectors import McpConnectorVersion, OpenApiConnectorVersion
@@ -66,6 +68,7 @@ class AgentVersion:
     external_operations_mcp: tuple[OperationBinding, ...] = ()
     external_operations_open_api: tuple[OperationBinding, ...] = ()
     later: dict[str, Json] = field(default_factory=dict)
+    runs: AgentRunSettings = field(default_factory=AgentRunSettings)
 
 
 class DataType(StrEnum):
@@ -271,6 +274,7 @@ class ResolvedInteraction:
     `allow_platform_fallback` null: it was started before that was asked, and goes on with the operator's keys. `manager`: the
     participant that sends work to the others; null: participants take turns. `budgets_above`: of the runs that this one is a
     sub-run of, which its calls are held to beside its own. `model_for_all`: what a command put in place of all models, in sub-runs too.
+    `loop`: of an agent run, whose interaction is the agent itself; null: it is a run of an interaction.
     """
 
     interaction_id: UUID
@@ -307,3 +311,9 @@ class ResolvedInteraction:
     swarm: PinnedSwarm | None = None
     budgets_above: tuple[BudgetAbove, ...] = ()
     model_for_all: ModelChoice | None = None
+    loop: PinnedLoop | None = None
+
+    @property
+    def starts_runs(self) -> bool:
+        """Whether the run may have others below it, whose states are facts and which end with it."""
+        return self.swarm is not None or (self.loop is not None and bool(self.loop.specialists))

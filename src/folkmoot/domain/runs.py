@@ -18,7 +18,10 @@ from folkmoot.domain.pending import Decision
 from folkmoot.domain.run_status import RunStatus
 
 CUT_WORDS = "This call was cut for the last turn before the time limit; its reply was not read."
-STATE_VERSION = 4  # raised when stored state changes so that an older worker must not claim it
+STATE_VERSION = (
+    5  # the newest that this worker reads; raised when stored state changes so that an older worker must not claim it
+)
+WRITTEN_STATE = {"Interaction": 4, "App": 4, "AgentRun": 5}  # what runs of each type are written with
 NO_INTERACTION = UUID(int=0)  # that of an App run, where one has to be named
 
 
@@ -94,7 +97,7 @@ class ClaimedRun:
     """What a claim brings: the fence, what the worker knows of the row, and the time limit.
 
     `work_deadline`: when the working time is used up if the run stays at work (null: no limit). `ran_out`: the waiting
-    status that a person let run out, null if none did. `parent_id`: the interaction run that started it, null if none did.
+    status that a person let run out, null if none did. `parent_id`: the run that started it and waits for it, null if none did. `worked`: its time at work before this claim.
     """
 
     claim: Claim
@@ -105,6 +108,7 @@ class ClaimedRun:
     now: datetime
     ran_out: RunStatus | None = None
     parent_id: UUID | None = None
+    worked: timedelta = timedelta(0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ class Caller:
     """On whose behalf something is done. `key_id` null: within the process, without a key. `rights`: the role's, narrowed to the key's.
 
     `role`: the least of the user's own (`own_role`; null: the same) and of those whom the key rests on. `acts_by`: the claim of the
-    run that does it for them; null: they do it themselves.
+    run that does it for them; null: they do it themselves. `over`: the channel by which it came; null: by a key or a command.
     """
 
     tenant_id: UUID
@@ -34,6 +34,7 @@ class Caller:
     rights: frozenset[Right] = ALL_RIGHTS
     own_role: Role | None = None
     acts_by: Claim | None = None
+    over: str | None = None
 
     def require(self, right: Right) -> None:
         """Raises NotPermitted, which says which right is missing and who can give it."""

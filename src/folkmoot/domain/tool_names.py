@@ -18,6 +18,11 @@ AWAIT_TOOL = "await_interactions"
 LIST_TOOL = "list_interactions"
 STOP_TOOL = "stop_interaction"
 SWARM_TOOLS = (START_TOOL, AWAIT_TOOL, LIST_TOOL, STOP_TOOL)
+PLAN_TOOL = "make_plan"
+REPLAN_TOOL = "replan"
+VERDICT_TOOL = "verdict"
+DELEGATE_TOOL = "delegate"
+LOOP_TOOLS = (PLAN_TOOL, REPLAN_TOOL, VERDICT_TOOL, DELEGATE_TOOL)  # of agent runs alone
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _LOOK_ALIKES = str.maketrans("I10-", "llO_")

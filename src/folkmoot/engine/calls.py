@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from uuid import UUID
 
+from folkmoot.agentloop.consent import needs_consent
 from folkmoot.domain import items
 from folkmoot.domain.approvals import FinalCall, final_call, server_of
 from folkmoot.domain.calls import CallFact, CallState, Tool
@@ -15,7 +16,7 @@ from folkmoot.domain.operations import OperationTarget
 from folkmoot.domain.pending import Decision, Pending, PendingKind
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.runs import Facts
-from folkmoot.engine import awaits
+from folkmoot.engine import awaits, looped
 from folkmoot.engine.open_parts import OpenCall, Turn
 from folkmoot.engine.protocol import Protocol
 from folkmoot.engine.seating import Seating
@@ -40,7 +41,7 @@ def open_steps(seating: Seating, turn: Turn, facts: Facts, new_id: NewId) -> tup
         if open_call.dispatch is not None:  # that one is `managed`'s
             continue
         tool = tools[open_call.call.name]
-        if tool.is_read_only and not tool.is_gated:
+        if tool.is_read_only and not tool.may_be_gated:
             steps.append(_run(open_call, tool, turn))
         elif first is None or (not stands_behind and awaits.is_start(first) and awaits.is_start(tool)):
             first = first or tool
@@ -62,10 +63,13 @@ def _in_order(
     """The call whose turn it is in the reply's order: made, refused, or asked a person about."""
     fact = facts.calls.get(open_call.call.call_id)
     has_begun = fact is not None and fact.state is CallState.BEGUN
+    waits = looped.waits_for_delegated(seating, turn, open_call, tool, facts)
+    if waits is not None:
+        return waits
     if awaits.is_await(tool):
         return _awaiting(seating, turn, open_call, tool=tool, facts=facts, new_id=new_id)
     # One that had begun was approved then; it is made again only if it may be repeated.
-    if not tool.is_gated or has_begun:
+    if has_begun or not needs_consent(tool, open_call.call):
         return _run(open_call, tool, turn)
     decision = facts.decisions.get(open_call.call.call_id)
     if decision is None:

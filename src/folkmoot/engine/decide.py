@@ -16,9 +16,9 @@ from folkmoot.domain.items import MAIN_THREAD, ORCHESTRATOR, EndReason, Item
 from folkmoot.domain.model_calls import FailureClass, ModelCallFact, Purpose
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.runs import Facts
-from folkmoot.engine import compaction, instructions, managed, round_robin, time_limits, voting
+from folkmoot.engine import compaction, instructions, looped, managed, round_robin, time_limits, turns, voting
 from folkmoot.engine.attempts import failures_of, is_final
-from folkmoot.engine.calls import closing_results, unknown_result
+from folkmoot.engine.calls import closing_results, open_steps, unknown_result
 from folkmoot.engine.context import prompt_of
 from folkmoot.engine.protocol import Protocol
 from folkmoot.engine.repetition import Circle
@@ -68,12 +68,29 @@ def next_steps(seating: Seating, protocol: Protocol, facts: Facts, new_id: NewId
         if voting.people_missing(seating, ballot):
             return (voting.wait_for_people(ballot),)
         return _asking(seating, protocol, voting.ballots(seating, protocol, ballot), facts, new_id)
+    if seating.loop is not None:
+        return _in_loop(seating, protocol, facts, new_id)
     if seating.manager is None:
         return _ready(seating, protocol, round_robin.next_in_turn(seating, protocol, facts, new_id), facts, new_id)
     if protocol.gave_up is not None:
         words = f"{protocol.gave_up} No answer was given."
         return (ending(protocol, EndReason.FAILURE, words, new_id=new_id, facts=facts),)
     return _ready(seating, protocol, managed.next_in_turn(seating, protocol, facts, new_id), facts, new_id)
+
+
+def _in_loop(seating: Seating, protocol: Protocol, facts: Facts, new_id: NewId) -> tuple[Step, ...]:
+    """The steps of an agent run's turn; where none is open, the next phase or the end."""
+    turn = protocol.turn
+    if turn is None:
+        return (looped.between_turns(seating, protocol, new_id),)
+    if turn.open_calls:
+        over = looped.over_budget(seating, protocol, turn, facts)
+        if over is not None:
+            return (ending(protocol, EndReason.FAILURE, over.words, new_id=new_id, facts=facts),)
+        return looped.with_budget(seating, protocol, open_steps(seating, turn, facts, new_id))
+    if turn.kept is not None:
+        return (turns.next_without_calls(seating, protocol, turn, facts, new_id),)
+    return _ready(seating, protocol, (looped.ask(seating, protocol, turn),), facts, new_id)
 
 
 def _ready(

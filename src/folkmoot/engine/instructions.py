@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from folkmoot.agentloop import words
 from folkmoot.domain.definitions import (
     ChatMode,
     HumanSettings,
@@ -44,6 +45,11 @@ def _default(definition: ResolvedInteraction, participant: Participant) -> str:
         is_manager = participant.name == definition.manager
         lines = _for_manager(definition, participant) if is_manager else _for_agent(definition.manager, participant)
         return "\n".join([*lines, *_on_tools(definition, participant)])
+    if definition.loop is not None:
+        tools = own_tools(definition, participant)
+        gated = [tool.name for tool in tools if tool.may_be_gated]
+        own = [f"Your tools: {', '.join(tool.name for tool in tools)}."] if tools else []
+        return "\n".join([*words.instructions(participant.name, definition.loop, gated=gated), *own])
     others = [p for p in definition.participants if p.name != participant.name]
     lines = [
         f"You are {participant.name}, one of the participants of a conversation. You speak for {participant.name} only."

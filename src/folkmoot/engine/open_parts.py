@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from folkmoot.domain import items
+from folkmoot.domain.agent_runs import Phase
 from folkmoot.domain.calls import AskedCall
 from folkmoot.engine.seats import seat_key, view_key
 
@@ -48,7 +49,7 @@ class Turn:
     `is_terminal`: a terminal tool has succeeded, so that the turn is over once the calls of its reply are done.
     `is_last`: it is the last one before the time limit, and was told so. `agent`: who has the seat, where a router chose.
     `opened_at`: the sequence of its floor.
-    `reminders`: how often in a row a manager was told that its words alone are no answer. `said`: the last words, in dispatched work;
+    `reminders`: how often in a row it was told that its words alone are no answer. `phase`: of an agent run. `said`: the last words, in dispatched work;
     `terminal`: what the terminal tool gave.
     """
 
@@ -72,6 +73,7 @@ class Turn:
     reminders: int = 0
     said: str = ""
     terminal: str | None = None
+    phase: Phase | None = None
 
     @property
     def seat(self) -> str:

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 from uuid import UUID
 
+from folkmoot.agentloop.state import BEGINNING, LoopState
 from folkmoot.domain import items
 from folkmoot.domain.calls import AskedCall
 from folkmoot.domain.items import MAIN_THREAD, AuthorKind, Item
 from folkmoot.domain.pending import PERSON
+from folkmoot.domain.tool_names import READ_RESULT_TOOL
 from folkmoot.engine.large_results import is_large
 from folkmoot.engine.open_parts import Ballot, Choosing, Dispatch, Kept, OpenCall, Question, Rejected, Turn
 from folkmoot.engine.repetition import NOTHING_NOTED, Repetition
@@ -29,7 +31,7 @@ class Protocol:
     `readers`: who has a result that was too large to be shown whole, or may be trimmed, and may read on in it.
     `is_warned_of_time`: all were told how much is left; `had_last_turn`: the last turn was given. `sequence`: of the newest item.
     `last_author`: who spoke last in the main conversation. `gave_up`: why a manager's turn came to nothing.
-    `turns`: by participant; `calls` (of models): by view; `agents`: who has the seat of a participant with a router; `choosing`: by
+    `loop`: where an agent run stands. `turns`: by participant; `calls` (of models): by view; `agents`: who has the seat of a participant with a router; `choosing`: by
     thread, floors that wait for routers; `threads`: by agent and the manager's name for it, those that can go on.
     """
 
@@ -55,6 +57,7 @@ class Protocol:
     sequence: int = 0
     last_author: str | None = None
     gave_up: str | None = None
+    loop: LoopState = BEGINNING
     turns: dict[str, int] = field(default_factory=dict)
     calls: dict[str, int] = field(default_factory=dict)
     agents: dict[str, UUID] = field(default_factory=dict)
@@ -84,17 +87,27 @@ class Protocol:
             self.is_opened, self.ended, self.round, self.next_seat, self.turn, self.asking, self.question, self.ballot,
             self.anybody_spoke, self.passes, self.silent_rounds, self.settling, self.unsettled_rounds, self.is_reminded,
             self.rejected, self.readers, self.repetition, self.is_warned_of_time, self.had_last_turn, self.sequence,
-            self.last_author, self.gave_up, self.turns.copy(), self.calls.copy(), self.agents.copy(), self.choosing.copy(),
+            self.last_author, self.gave_up, self.loop, self.turns.copy(), self.calls.copy(), self.agents.copy(), self.choosing.copy(),
             self.threads.copy(),
         )  # fmt: skip
 
     def advance(self, seating: Seating, item: Item) -> None:
         """Take one more item in."""
         self.sequence += 1
-        if item.thread_id == MAIN_THREAD:
+        if seating.definition.loop is not None:
+            self._fold_phase(seating, item)
+        elif item.thread_id == MAIN_THREAD:
             self._fold(seating, item)
         else:
             self._fold_thread(seating, item)
+
+    def _fold_phase(self, seating: Seating, item: Item) -> None:
+        """An item of an agent run: one turn at a time, in whatever thread, and where it ends the loop goes on."""
+        turn = self.turn
+        self._fold(seating, item)
+        self.loop = self.loop.with_call(item)
+        if turn is not None and self.turn is None and not isinstance(item.body, items.ToolCall):
+            self.loop = self.loop.after_turn(item)
 
     def _fold_thread(self, seating: Seating, item: Item) -> None:
         """An item of dispatched work: its turn goes on by the same rules, inside the call that sent it."""
@@ -224,6 +237,9 @@ class Protocol:
         if self.turn is None:
             return
         turn, detail = _looped(self.turn, item), item.detail
+        if isinstance(detail, items.Planned | items.Replanned | items.Verified):
+            self.turn = None
+            return
         asked = AskedCall(call.tool_call_id, call.function_name, call.arguments_json, item.author.name)
         if isinstance(detail, items.Dispatched):
             opened = (*turn.open_calls, OpenCall(asked, item.model_call_id, Dispatch(detail)))
@@ -248,6 +264,8 @@ class Protocol:
             # A manager may ask the same of many; how often it may is bounded by its calls.
             if closed.dispatch is None and not seating.is_polling(turn.seat, closed.call):
                 self.repetition = self.repetition.noting(closed.call, result, who=turn.view)
+            if seating.definition.loop is not None and closed.call.name != READ_RESULT_TOOL:
+                self.loop = self.loop.with_result(closed.call, result, item.detail)
             is_cut = result.tool_result_id is not None or (closed.dispatch is not None and is_large(result))
             if is_cut or seating.definition.context.trims:
                 self.readers |= {turn.participant}
@@ -277,7 +295,7 @@ class Protocol:
             case items.NoChoice(place=place):
                 known = self.choosing_at(item.thread_id, place)
                 self.choosing[item.thread_id] = replace(known, no_choices=known.no_choices + 1)
-            case items.ManagerReminder() if self.turn is not None:
+            case items.ManagerReminder() | items.PhaseReminder() if self.turn is not None:
                 self.turn = replace(self.turn, reminders=self.turn.reminders + 1)
             case items.Task():
                 self.is_opened = True
@@ -318,13 +336,13 @@ class Protocol:
             self.agents[floor.participant] = floor.agent
         turn = Turn(
             item.turn_id, floor.participant, floor.round, floor.question, agent=floor.agent, thread_id=item.thread_id,
-            opened_at=self.sequence,
+            opened_at=self.sequence, phase=floor.phase,
         )  # fmt: skip
         if floor.question is not None:
             self.asking, self.turn = self.turn, turn
             return
         self.turns[floor.participant] = self.turns.get(floor.participant, 0) + 1
-        if floor.dispatch is not None:
+        if floor.dispatch is not None or floor.phase is not None:
             self.turn = turn
             return
         if floor.round > self.round:

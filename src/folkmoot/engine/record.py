@@ -17,7 +17,7 @@ from folkmoot.domain.items import ORCHESTRATOR, Item
 from folkmoot.domain.model_calls import ModelReply, OfferedTool, Purpose, ReplyCall
 from folkmoot.domain.operations import OperationTarget
 from folkmoot.domain.schemas import canonical, parse_arguments, visible
-from folkmoot.engine import compaction, dispatches, instructions, routing, solutions, voting
+from folkmoot.engine import compaction, dispatches, instructions, looped, routing, solutions, voting
 from folkmoot.engine.open_parts import Turn
 from folkmoot.engine.protocol import Protocol
 from folkmoot.engine.seating import Seating
@@ -73,6 +73,8 @@ def items_of_result(
     text = _visible(result.text)
     size = result.size if result.size is not None else len(text.encode())
     detail: items.Detail | None = items.UnknownOutcome() if result.unknown else None
+    if result.delegated_calls is not None:
+        detail = items.Delegated(result.delegated_calls)
     if step.tool.is_terminal and not result.is_error:
         detail = items.Terminal()
     body = items.ToolResult(step.call.call_id, text, result.is_error, size, tool_result_id=result.content_id)
@@ -147,6 +149,8 @@ def _of_turn(
     if not calls:
         if not has_text:
             return _empty(seating, turn, model_call_id=model_call_id, new_id=new_id)
+        if seating.loop is not None and not looped.ends_in_words(turn):
+            return _words_in_phase(seating, turn, text, model_call_id=model_call_id, new_id=new_id)
         if turn.participant == seating.manager:
             return _words_of_manager(seating, protocol, turn, text, model_call_id=model_call_id, new_id=new_id)
         return [Item(new_id(), author, items.AgentMessage(text), items.TurnEnd(), turn.turn_id, model_call_id)]
@@ -281,6 +285,18 @@ def _words_of_manager(
     return [said, Item(new_id(), ORCHESTRATOR, reminder, items.ManagerReminder(), turn.turn_id)]
 
 
+def _words_in_phase(
+    seating: Seating, turn: Turn, text: str, *, model_call_id: UUID, new_id: NewId
+) -> list[Item]:  # fmt: skip
+    """Words where an agent's phase asks for a call: it is told so, and in the end the phase is given up."""
+    said = Item(new_id(), seating.authors[turn.seat], items.AgentMessage(text), None, turn.turn_id, model_call_id)
+    told = looped.reminder(turn, new_id)
+    return [
+        said,
+        told or given_up(turn, f"{looped.WORDS_TRIES} replies in words, where a call was needed", new_id=new_id),
+    ]
+
+
 def refused(
     seating: Seating, turn: Turn, call: ReplyCall | items.ProtocolCall, fault: str, *, model_call_id: UUID | None, new_id: NewId,
     invalid_solution: bool = False,
@@ -312,8 +328,12 @@ def protocol_items(
         return _proposed(seating, protocol, turn, call, model_call_id=model_call_id, new_id=new_id)
     tool = next(t for t in seating.turn_tools[turn.seat] if t.name == call.name)
     fault = _argument_fault(seating, turn.seat, tool, call.arguments_json)
+    if fault is not None and seating.loop is not None:
+        return _refused_in_phase(seating, turn, call, fault, model_call_id=model_call_id, new_id=new_id)
     if fault is not None:
         return refused(seating, turn, call, fault, model_call_id=model_call_id, new_id=new_id)
+    if seating.loop is not None:
+        return _loop_call(seating, protocol, turn, call, model_call_id=model_call_id, new_id=new_id)
     arguments: Any = parse_arguments(call.arguments_json)
     body: items.Body
     detail: items.Detail | None = items.TurnEnd()
@@ -325,6 +345,29 @@ def protocol_items(
         assert call.name == ASK
         body, detail = items.DirectQuestionAsk(new_id(), arguments["participant"], arguments["question"]), None
     return [Item(new_id(), seating.authors[turn.seat], body, detail, turn.turn_id, model_call_id)]
+
+
+def _loop_call(
+    seating: Seating, protocol: Protocol, turn: Turn, call: items.ProtocolCall, *, model_call_id: UUID | None, new_id: NewId
+) -> list[Item]:  # fmt: skip
+    made = looped.items_of_call(seating, protocol, turn, call, model_call_id=model_call_id, new_id=new_id)
+    if isinstance(made, str):
+        return _refused_in_phase(seating, turn, call, made, model_call_id=model_call_id, new_id=new_id)
+    return made
+
+
+def _refused_in_phase(
+    seating: Seating, turn: Turn, call: items.ProtocolCall, fault: str, *, model_call_id: UUID | None, new_id: NewId
+) -> list[Item]:  # fmt: skip
+    """A plan or a verdict that cannot be taken goes back to its author; the third in a row ends the phase."""
+    made = refused(seating, turn, call, fault, model_call_id=model_call_id, new_id=new_id, invalid_solution=True)
+    if turn.invalid_solutions + 1 >= INVALID_SOLUTIONS:
+        made.append(
+            given_up(
+                turn, f"{INVALID_SOLUTIONS} calls of {call.name} in a row could not be taken. {fault}", new_id=new_id
+            )
+        )
+    return made
 
 
 def _proposed(

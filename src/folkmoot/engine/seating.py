@@ -60,6 +60,7 @@ class Seating:
                 raise BadDefinition(
                     f"The tool '{clash}' of participant {name} has the name of a tool of the conversation; rename it."
                 )
+        self.loop = definition.loop
         self.turn_tools: dict[str, tuple[OfferedTool, ...]] = {
             key: tools_offered.for_turn(
                 definition, seat.name, tools=self.tools[key], solution_schema=self.solution_schema
@@ -156,7 +157,7 @@ class Seating:
         found: dict[str, frozenset[str]] = {}
         for key, tools in self.tools.items():
             name = self.participants[key].name
-            found[name] = found.get(name, frozenset()) | {tool.name for tool in tools.values() if tool.is_gated}
+            found[name] = found.get(name, frozenset()) | {tool.name for tool in tools.values() if tool.may_be_gated}
         return found
 
     def seat_of(self, author: Author) -> str:

@@ -52,7 +52,8 @@ class AskModel:
 
 @dataclass(frozen=True, slots=True)
 class RunCall:
-    """Make a tool call that leaves the process; it is recorded as begun first."""
+    """Make a tool call that leaves the process; it is recorded as begun first. `tool_calls_left`: of a delegation, what of an agent run's
+    budget of tool calls is left for the delegated run; null: there is no limit."""
 
     key: str
     call: AskedCall
@@ -60,6 +61,7 @@ class RunCall:
     turn_id: UUID
     model_call_id: UUID | None
     thread_id: str = MAIN_THREAD
+    tool_calls_left: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

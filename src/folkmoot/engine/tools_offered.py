@@ -10,13 +10,21 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import unquote
 
+from folkmoot.agentloop import offers
 from folkmoot.domain.calls import ResultTarget, Tool
 from folkmoot.domain.definitions import ChatMode, Participant, ResolvedInteraction
 from folkmoot.domain.items import DispatchMode
 from folkmoot.domain.model_calls import OfferedTool
 from folkmoot.domain.pending import PERSON
 from folkmoot.domain.schema_documents import REFERENCES, SchemaDocument
-from folkmoot.domain.tool_names import MANAGER_TOOLS, PROTOCOL_TOOLS, READ_RESULT_TOOL
+from folkmoot.domain.tool_names import (
+    MANAGER_TOOLS,
+    PLAN_TOOL,
+    PROTOCOL_TOOLS,
+    READ_RESULT_TOOL,
+    REPLAN_TOOL,
+    VERDICT_TOOL,
+)
 from folkmoot.engine import swarm_tools
 
 PASS = "pass"
@@ -34,6 +42,8 @@ ARGUMENT_OF_ANSWER = {PROPOSE: "solution", FINISH: "answer"}
 
 def protocol_names(definition: ResolvedInteraction) -> frozenset[str]:
     """The names of the conversation's own tools, which no other tool of it may have."""
+    if definition.loop is not None:
+        return frozenset((*PROTOCOL_TOOLS, PLAN_TOOL, REPLAN_TOOL, VERDICT_TOOL))
     return frozenset(PROTOCOL_TOOLS if definition.manager is None else (*PROTOCOL_TOOLS, *MANAGER_TOOLS))
 
 
@@ -87,6 +97,9 @@ def usable(definition: ResolvedInteraction, participant: Participant) -> dict[st
     """What a participant may call beyond the protocol in this run; whoever has tools may read on in their results."""
     tools = {tool.name: tool for tool in own_tools(definition, participant)}
     tools |= {tool.name: tool for tool in swarm_tools.tools(definition, participant.name)}
+    delegate = offers.delegate_tool(definition.loop) if definition.loop is not None else None
+    if delegate is not None:
+        tools[delegate.name] = delegate
     has_results = bool(participant.tools or tools) or participant.name == definition.manager
     if has_results and READ_RESULT.name not in definition.disabled_tools:
         tools[READ_RESULT.name] = READ_RESULT
@@ -98,6 +111,8 @@ def for_turn(
 ) -> tuple[OfferedTool, ...]:
     """What `participant` may call in a turn of its own."""
     own = tuple(OfferedTool(tool.name, tool.description, tool.parameters) for tool in tools.values())
+    if definition.loop is not None:
+        return (offers.plan_tool(definition.loop, tools.values()), offers.REPLAN, offers.VERDICT, *own)
     if definition.manager is not None:
         return (*_managing(definition, solution_schema), *own) if participant == definition.manager else own
     offered: list[OfferedTool] = []

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import assert_never
 from uuid import UUID
 
+from folkmoot.agentloop import words
 from folkmoot.domain import items
 from folkmoot.domain.items import MAIN_THREAD, Author, AuthorKind, Item
 from folkmoot.domain.model_calls import Entry, OtherText, OwnText
@@ -117,6 +118,9 @@ class Views:
     def _in_thread(self, item: Item) -> None:
         """What dispatched work adds to its own view; nobody else sees it."""
         detail, view = item.detail, self.of.get(item.thread_id)
+        if isinstance(detail, items.Floor) and detail.phase is not None:
+            self._begin_phase(item)
+            return
         if isinstance(detail, items.Floor) and detail.dispatch is not None:
             self._begin(item.thread_id, detail, detail.dispatch)
             return
@@ -132,11 +136,18 @@ class Views:
             case items.Summary() as summary:
                 view.cover(summary)
             case items.OrchestratorMessage(message) | items.InjectedSystemMessage(message):
-                is_told = isinstance(detail, items.StuckWarning | items.TimeWarning)
+                is_told = isinstance(detail, items.StuckWarning | items.TimeWarning | items.PhaseReminder)
                 if is_told or (isinstance(detail, items.EmptyReply) and not detail.ends_turn):
                     view.show(OtherText(None, message))
             case _:
                 pass
+
+    def _begin_phase(self, item: Item) -> None:
+        """A phase with a thread of its own sees what it is handed, and nothing of what was said (verifying)."""
+        assert isinstance(item.body, items.OrchestratorMessage)
+        view = self.of[item.thread_id] = View(self._position)
+        view.instruct(words.VERIFIER)
+        view.open(OtherText(None, item.body.message))
 
     def _begin(self, thread_id: str, floor: items.Floor, call_id: str) -> None:
         manager, sent = self._sent[call_id]

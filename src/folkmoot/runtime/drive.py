@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from folkmoot.domain.calls import SwarmTarget
+from folkmoot.domain.calls import DelegateTarget, SwarmTarget
 from folkmoot.domain.items import EndReason, Item, Summary
 from folkmoot.domain.model_calls import (
     FailureClass,
@@ -30,13 +30,13 @@ from folkmoot.engine.protocol import Protocol
 from folkmoot.engine.step import AskModel, End, RunCall, Wait
 from folkmoot.kernel import fault_points
 from folkmoot.kernel.errors import LeaseLost, Unreachable
-from folkmoot.runtime import ended_calls, perform
+from folkmoot.runtime import agent_runs, ended_calls, perform
 from folkmoot.runtime.arrivals import Arrivals
 from folkmoot.runtime.ended_calls import priced
 from folkmoot.runtime.plans import Firm, Plan, planned
 from folkmoot.runtime.transcript import Transcript
 from folkmoot.runtime.workshop import DatabaseClock, Workshop
-from folkmoot.services import trees
+from folkmoot.services import agent_rights, trees
 from folkmoot.store import appends, runs
 from folkmoot.store.appends import Append, HandBack, ModelCallBegun, Pause
 
@@ -261,8 +261,8 @@ class Drive:
             self._workshop.watched.tell({"to": "workers"})
 
     async def _stop_below(self) -> None:
-        """Once the run has ended: what it started is asked to stop, unless it is Completed. Only one with a swarm starts anything."""
-        if self._ended_as in (None, RunStatus.COMPLETED) or self._transcript.seating.definition.swarm is None:
+        """Once the run has ended: what it started is asked to stop, unless it is Completed."""
+        if self._ended_as in (None, RunStatus.COMPLETED) or not self._transcript.seating.definition.starts_runs:
             return
         await trees.stop_below(
             self._workshop.database, tenant_id=self.claim.tenant_id, ended_id=self.claim.run_id, tell=self._workshop.watched.tell
@@ -270,12 +270,18 @@ class Drive:
 
     async def _append(self, append: Append, *, ahead: Protocol | None = None) -> bool:
         """Commit, and take in what was written: by others in between, then by us. Whether the soft part was."""
+        if self._transcript.seating.loop is not None:
+            append.agent = agent_runs.change_of(
+                self._workshop, self._claimed, self._transcript, self._clock, append, ahead
+            )
         appended = await self._workshop.appender.append(append)
         self._clock.set(appended.now)
         await self._read_on(appended.before)
         if appended.signal_number != self.signal_number:
             await self._read_sub_runs()
         self.signal_number, self._stopped_by = appended.signal_number, appended.stopped_by
+        if append.agent is not None:
+            self._transcript.used = agent_runs.with_calls(self._transcript.used, append.model_calls_ended)
         if self._transcript.take(append, is_whole=appended.is_whole, ahead=ahead):
             self._has_written = True
             self._workshop.watched.appended(self.claim.run_id, self._transcript.sequence)
@@ -338,12 +344,27 @@ class Drive:
 
     async def _begin_calls(self, calls: list[RunCall]) -> bool:
         """Record the calls as begun, in a commit of its own just before they are sent."""
+        calls = await self._allowed(calls)
+        if not calls:
+            return True
         ids = [UUID(step.call.call_id) for step in calls]
         if not await self._append(Append(self.claim, self.signal_number, calls_begun=ids)):
             return False
         for step in calls:
             self._spawn(step.key, perform.call(self._workshop, self.claim, step))
         return True
+
+    async def _allowed(self, calls: list[RunCall]) -> list[RunCall]:
+        """Those that are made. Where an agent's owner may have no tools used any more, none is: each has that for its result."""
+        loop = self._transcript.seating.loop
+        if loop is None:
+            return calls
+        refusal = await agent_rights.refusal_of_call(self._workshop.database, self.claim.tenant_id, loop)
+        if refusal is None:
+            return calls
+        for step in calls:
+            self._spawn(step.key, perform.refused(step, f"This call was not made. {refusal}"))
+        return []
 
     def _spawn(self, key: str, work: Coroutine[Any, Any, perform.Performed]) -> None:
         self._under_way[key] = asyncio.create_task(self._performed(work))
@@ -375,9 +396,11 @@ class Drive:
         seating, protocol, new_id = self._transcript.seating, self._transcript.protocol, self._workshop.new_id
         made: list[Item] = []
         for done in called:
+            if done.result.is_under_way:  # a delegated run was started, and is waited for
+                continue
             made += record.items_of_result(seating, protocol, done.step, result=done.result, new_id=new_id)
         if any(
-            isinstance(done.step.tool.target, SwarmTarget) for done in called
+            isinstance(done.step.tool.target, SwarmTarget | DelegateTarget) for done in called
         ):  # some may have been started or stopped
             await self._read_sub_runs()
         await self._commit(Firm(made))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from folkmoot.domain.approvals import final_call
-from folkmoot.domain.calls import CallResult
+from folkmoot.domain.calls import CallResult, DelegateTarget
 from folkmoot.domain.definitions import ResolvedInteraction
 from folkmoot.domain.model_calls import FailureClass, Held, ModelFailure, ModelReply, ModelRequest
 from folkmoot.domain.runs import Claim
@@ -85,11 +85,22 @@ async def _sent(
         reply.flush()
 
 
+async def refused(step: RunCall, words: str) -> Called:
+    """A call that is not made."""
+    return Called(step, CallResult(words, is_error=True))
+
+
 async def call(workshop: Workshop, claim: Claim, step: RunCall) -> Called:
     """Make a tool call that is recorded as begun. What is too large for the conversation is kept before it is committed."""
     workshop.must_act("no tool is called")
     fault_points.reach("before_call")
     final = final_call(step.tool, step.call.arguments_json)
+    if isinstance(step.tool.target, DelegateTarget):
+        assert workshop.delegations is not None
+        result = await workshop.delegations.call(
+            final.arguments, call_id=UUID(step.call.call_id), claim=claim, tool_calls_left=step.tool_calls_left
+        )
+        return Called(step, await large_results.kept(workshop, claim, result, tool=step.tool))
     result = await workshop.tools.call(
         step.tool, final.arguments, call_id=step.call.call_id, claim=claim, participant=step.call.participant,
     )  # fmt: skip

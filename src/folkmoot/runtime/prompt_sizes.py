@@ -41,7 +41,12 @@ class PromptSizes:
     def look_ahead(self) -> bool:
         """Whether prompts are measured with what is only about to be written: where they are cut, and where the view of a call may only
         begin with it, as that of dispatched work does, or be told something else with it, as where routers choose."""
-        return self.are_cut or self._seating.manager is not None or self._seating.are_seats_shared
+        return (
+            self.are_cut
+            or self._seating.manager is not None
+            or self._seating.loop is not None
+            or self._seating.are_seats_shared
+        )
 
     def take(self, prompted: Prompted) -> None:
         """What the calls of former claims tell of a participant's prompts."""

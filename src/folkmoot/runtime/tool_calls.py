@@ -13,7 +13,15 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, assert_never
 from uuid import UUID
 
-from folkmoot.domain.calls import CallBounds, CallResult, FunctionTarget, ResultTarget, SwarmTarget, Tool
+from folkmoot.domain.calls import (
+    CallBounds,
+    CallResult,
+    DelegateTarget,
+    FunctionTarget,
+    ResultTarget,
+    SwarmTarget,
+    Tool,
+)
 from folkmoot.domain.operations import OperationTarget, SecretHeader
 from folkmoot.domain.runs import Claim
 from folkmoot.kernel.errors import FolkmootError, Unreachable
@@ -71,6 +79,8 @@ class ToolCalls:
                 result = await self.sub_runs.call(action, arguments, caller)
             case OperationTarget() as target:
                 result = await self._operation(tool, target, arguments, call_id=call_id, tenant_id=tenant_id)
+            case DelegateTarget():
+                raise AssertionError("a delegation is a run, which `delegations` sees to")
             case _:
                 assert_never(tool.target)
         return replace(result, text=await self._masked(result.text))

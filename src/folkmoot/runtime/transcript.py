@@ -15,6 +15,7 @@ from uuid import UUID
 
 from folkmoot.domain import items
 from folkmoot.domain.approvals import final_call
+from folkmoot.domain.budgets import Amounts
 from folkmoot.domain.calls import CallFact, CallState
 from folkmoot.domain.items import Item
 from folkmoot.domain.model_calls import (
@@ -38,7 +39,7 @@ from folkmoot.engine.seating import Seating
 from folkmoot.engine.step import AskModel
 from folkmoot.engine.views import Views
 from folkmoot.runtime.prompt_sizes import PromptSizes
-from folkmoot.store import conversations, runs, swarms
+from folkmoot.store import budgets, conversations, runs, swarms
 from folkmoot.store.appends import Append, CallAsked, CallEnded, ModelCallBegun, ModelCallEnded
 from folkmoot.store.database import Reader
 
@@ -70,6 +71,7 @@ class Transcript:
         self._decisions: dict[str, Decision] = {}
         self._replays: dict[UUID, Replay] = {}
         self._sub_runs: dict[UUID, RunStatus] = {}
+        self.used = Amounts()  # by an agent run and all that it delegated
 
     async def load(self, reader: Reader) -> None:
         """Everything up to the claim. Nobody else writes facts while the claim holds."""
@@ -94,11 +96,13 @@ class Transcript:
         open_calls = await conversations.open_calls(reader, tenant_id, run_id=run_id)
         self._calls = {call_id: self._fact_of(call_id, has_begun=c.has_begun) for call_id, c in open_calls.items()}
         self._decisions = {call_id: c.decision for call_id, c in open_calls.items() if c.decision is not None}
+        if self.seating.loop is not None:
+            self.used = (await budgets.subtree(reader, tenant_id, top=run_id)).used
 
     @property
     def has_swarm(self) -> bool:
         """Whether the run may start others, so that their states are facts."""
-        return self.seating.definition.swarm is not None
+        return self.seating.definition.starts_runs
 
     async def read_sub_runs(self, reader: Reader) -> None:
         """After the signal was read: one that ends later moves it again, and so nothing is decided on what is too old."""

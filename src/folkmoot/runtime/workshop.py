@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from folkmoot.domain.providers import is_usual_way
 from folkmoot.domain.runs import Claim
 from folkmoot.kernel.errors import LeaseLost, SecretFault
 from folkmoot.kernel.ids import NewId
+from folkmoot.runtime.delegations import Delegations
 from folkmoot.runtime.options import WorkerOptions
 from folkmoot.runtime.tenant_budgets import TenantBudgets
 from folkmoot.runtime.watched import Watched
@@ -60,7 +62,8 @@ def no_prices(model: ModelChoice, at: datetime, *, prompt_tokens: int = 0, servi
 class Workshop:
     """`may_act`: whether the worker's lease still allows a side effect to begin. `read_key(name)`: an environment
     variable's value now, or null. `chance`: from 0 to 1. `open_secret(tenant, secret, sealed)`: raises SecretFault.
-    `may_send_key(provider, variable, url)`: whether the operator lets the key in this variable be sent there."""
+    `may_send_key(provider, variable, url)`: whether the operator lets the key in this variable be sent there. `delegations`: null where no
+    agents run. `seal_consent(tenant, message, secret)`: null where there is no key to seal it with."""
 
     database: Database
     appender: Appender
@@ -76,6 +79,9 @@ class Workshop:
     tenant_budgets: TenantBudgets = field(default_factory=TenantBudgets)
     open_secret: Callable[[UUID, UUID, bytes], SecretText] = _no_vault
     may_send_key: Callable[[str, str, str | None], bool] = is_usual_way
+    delegations: Delegations | None = None
+    random_bytes: Callable[[int], bytes] = secrets.token_bytes
+    seal_consent: Callable[[UUID, UUID, str], bytes | None] = lambda _, __, ___: None
 
     def must_act(self, what: str) -> None:
         """Raises LeaseLost where the lease lets no side effect begin. `what`: such as 'no model is called'."""

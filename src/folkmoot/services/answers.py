@@ -8,7 +8,7 @@ be a turn (`runs`), and what the answer leads to, which the engine decides.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -18,6 +18,7 @@ from folkmoot.domain import items
 from folkmoot.domain.inbox import PendingEntry
 from folkmoot.domain.items import Author, Item
 from folkmoot.domain.pending import PendingKind, PendingOutcome
+from folkmoot.domain.runs import ProcessType
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import (
     AlreadyDecided,
@@ -49,6 +50,7 @@ _NOUNS = {
 }
 _AUDITED = (AlreadyDecided, TooLate, StaleApproval)
 ItemOf = Callable[[PendingEntry, Author], Item]
+Guard = Callable[[Writer], Awaitable[Conflict | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +110,10 @@ async def pass_turn(
 
 async def decide(
     database: Database, caller: Caller, *, run_id: UUID, call_id: UUID, approves: bool, arguments_hash: str, reason: str | None,
-    tell: Tell,
+    tell: Tell, run_type: ProcessType = ProcessType.INTERACTION, guard: Guard | None = None,
 ) -> PendingEntry:  # fmt: skip
-    """Approve or reject a gated call, as its card shows it: `arguments_hash` (hex) is the card's. The receipt.
+    """Approve or reject a gated call, as its card shows it: `arguments_hash` (hex) is the card's. The receipt. `guard`: what must hold
+    besides, in the same transaction.
 
     The call is made, or its error result recorded, by whoever claims the run. Raises BadInput, NotFound and Conflicts, among
     them StaleApproval where the card is another.
@@ -124,20 +127,25 @@ async def decide(
         content["reason"] = reason
     outcome = PendingOutcome.APPROVED if approves else PendingOutcome.REJECTED
     given = _Given(PendingKind.APPROVAL, outcome, content, f"approval.{outcome.lower()}")
-    return await _answer(database, caller, run_id=run_id, pending_id=call_id, given=given, tell=tell)
+    return await _answer(
+        database, caller, run_id=run_id, pending_id=call_id, given=given, tell=tell, run_type=run_type, guard=guard
+    )
 
 
 async def _answer(
-    database: Database, caller: Caller, *, run_id: UUID, pending_id: UUID | None, given: _Given, tell: Tell
-) -> PendingEntry:
+    database: Database, caller: Caller, *, run_id: UUID, pending_id: UUID | None, given: _Given, tell: Tell,
+    run_type: ProcessType = ProcessType.INTERACTION, guard: Guard | None = None,
+) -> PendingEntry:  # fmt: skip
     """One transaction: the run that asks is found and locked, then the answer counts, repeats one, or is refused."""
     sequence = None
     refusal: Conflict | None = None
     async with database.writer() as writer:
         if pending_id is not None:  # before any lock: a child is never locked after its parent
             run_id = await trees.holder(writer, caller.tenant_id, run_id=run_id, pending_id=pending_id) or run_id
-        found = await _asked(writer, caller, run_id=run_id, pending_id=pending_id, kind=given.kind)
+        found = await _asked(writer, caller, run_id=run_id, pending_id=pending_id, kind=given.kind, run_type=run_type)
         refusal = _refusal(found, run_id, given)
+        if refusal is None and found.entry.settled is None and guard is not None:
+            refusal = await guard(writer)
         if refusal is None and found.entry.settled is not None:
             return found.entry
         if refusal is None:
@@ -192,9 +200,11 @@ def _audited(given: _Given) -> dict[str, Any]:
     return {name: value for name, value in given.content.items() if name in ("agree", "decision", "argumentsHash")}
 
 
-async def _asked(writer: Writer, caller: Caller, *, run_id: UUID, pending_id: UUID | None, kind: PendingKind) -> Found:
+async def _asked(
+    writer: Writer, caller: Caller, *, run_id: UUID, pending_id: UUID | None, kind: PendingKind, run_type: ProcessType
+) -> Found:
     """What the answer is to. Raises NotFound, and NotWaiting or WaitingForApproval where nobody was asked that."""
-    run = await pending.lock_run(writer, caller.tenant_id, run_id=run_id)
+    run = await pending.lock_run(writer, caller.tenant_id, run_id=run_id, run_type=run_type)
     if run is None:
         await view_of(writer, caller, run_id)  # says what there is under this id
         raise NotFound(f"There is no run {run_id}. `folkmoot runs list` shows those there are.")

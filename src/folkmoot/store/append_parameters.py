@@ -13,7 +13,7 @@ from folkmoot.domain.pending import Pending
 from folkmoot.domain.shown_cards import shown_card
 from folkmoot.domain.swarms import Await
 from folkmoot.store.codecs import DETAIL, USAGE, json_text, safe, safe_json, write_body
-from folkmoot.store.outcomes import Append
+from folkmoot.store.outcomes import AgentChange, Append
 
 _PARAMETERS = 21
 _RUNS, _ITEMS, _BEGUN, _ENDED = range(4)
@@ -37,7 +37,7 @@ def parameters(batch: Sequence[Append]) -> list[list[Any]]:
         if a.calls_asked or a.calls_begun or a.calls_ended:
             _add_calls(made, ord_, a)
         if a.pause is not None and a.pause.pending is not None:
-            made[_PENDING].append(_pending(ord_, a.pause.pending))
+            made[_PENDING].append(_pending(ord_, a.pause.pending, a.agent))
     return made
 
 
@@ -62,10 +62,13 @@ def _item(ord_: int, n: int, item: Item) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def _pending(ord_: int, pending: Pending) -> tuple[Any, ...]:
+def _pending(ord_: int, pending: Pending, agent: AgentChange | None) -> tuple[Any, ...]:
     card = safe_json(pending.card)
+    consent = agent.consent if agent is not None else None
+    # what a consent is about stands in its chat item alone
+    kept = card if consent is None else {"chatItemId": str(consent.chat_item_id)}
     told = shown_card(pending.kind, card).fields  # of what is kept, so that webhooks and the API say the same
-    return (ord_, pending.pending_id, pending.kind.value, json_text(card), pending.binding_hash, json_text(told))
+    return (ord_, pending.pending_id, pending.kind.value, json_text(kept), pending.binding_hash, json_text(told))
 
 
 def _await(awaits: Await) -> tuple[Any, ...]:

@@ -17,13 +17,16 @@ import asyncpg
 
 from folkmoot.kernel import fault_points
 from folkmoot.kernel.errors import LeaseLost, Unreachable
+from folkmoot.store import agent_runs
 from folkmoot.store.append_parameters import TOOL_PARAMETERS, is_lean, parameters
 from folkmoot.store.database import OUTAGES, Database, queries
 from folkmoot.store.outcomes import (
+    AgentChange,
     Append,
     Appended,
     CallAsked,
     CallEnded,
+    ConsentAsked,
     End,
     HandBack,
     ModelCallBegun,
@@ -44,11 +47,13 @@ _LANES = 2
 
 
 __all__ = [
+    "AgentChange",
     "Append",
     "Appended",
     "Appender",
     "CallAsked",
     "CallEnded",
+    "ConsentAsked",
     "End",
     "HandBack",
     "ModelCallBegun",
@@ -172,8 +177,16 @@ class _Lane:
         batch = [waiting for waiting in batch if not waiting.done.done()]
         if not batch:
             return []
+        alone = [waiting for waiting in batch if waiting.append.agent is not None]
+        if alone and len(batch) > 1:  # an agent run's append is a transaction of several statements
+            together = [waiting for waiting in batch if waiting.append.agent is None]
+            locked = await self._commit(together)
+            return [*locked, *[one for waiting in alone for one in await self._commit([waiting])]]
         try:
-            rows = await self._fetch([waiting.append for waiting in batch])
+            if alone:
+                rows = await self._fetch_alone(batch[0].append)
+            else:
+                rows = await self._fetch([waiting.append for waiting in batch])
         except OUTAGES:
             raise
         except Exception as error:
@@ -185,6 +198,14 @@ class _Lane:
             return []
         _settle(batch, rows)
         return []
+
+    async def _fetch_alone(self, append: Append) -> Sequence[Any]:
+        assert self._connection is not None
+        async with self._connection.transaction():
+            rows = await self._fetch([append])
+            if rows and rows[0]["is_whole"]:
+                await agent_runs.note(self._connection, append)
+        return rows
 
     async def _fetch(self, batch: Sequence[Append]) -> Sequence[Any]:
         made = parameters(batch)

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from folkmoot.domain.apps import AppCursor, AppRun, Ending, Opening
 from folkmoot.domain.run_status import FIRST, RunStatus
-from folkmoot.domain.runs import STATE_VERSION, ProcessType
+from folkmoot.domain.runs import WRITTEN_STATE, ProcessType
 from folkmoot.store.codecs import json_text, json_value, safe, safe_json
 from folkmoot.store.database import Reader, Writer, queries
 from folkmoot.store.runs import SEARCHED_CHARACTERS
@@ -25,7 +25,7 @@ async def insert(writer: Writer, tenant_id: UUID, *, run_id: UUID, opening: Open
     row = await _sql.insert_app(
         writer.connection, tenant_id=tenant_id, run_id=run_id, name=safe(opening.name), ping_limit=opening.ping_limit,
         description=safe(opening.description) if opening.description is not None else None,
-        inputs=json_text(safe_json([list(pair) for pair in opening.inputs])), created_by=created_by, state_version=STATE_VERSION,
+        inputs=json_text(safe_json([list(pair) for pair in opening.inputs])), created_by=created_by, state_version=WRITTEN_STATE[ProcessType.APP],
         tags=[safe(tag) for tag in opening.tags], search=safe(words[:SEARCHED_CHARACTERS]), status=FIRST[ProcessType.APP.value],
     )  # fmt: skip
     return _run(row)

@@ -21,7 +21,9 @@ RUN = "run"  # what participants of runs start and stop
 
 
 def channel_of(caller: Caller) -> str:
-    """The way something came in: 'run' where a run does it for its user, 'api' where a key was used, else 'command'."""
+    """The way something came in: a channel's name, 'run' where a run does it for its user, 'api' where a key was used, else 'command'."""
+    if caller.over is not None:
+        return caller.over
     if caller.acts_by is not None:
         return RUN
     return "api" if caller.key_id is not None else "command"

@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+from folkmoot.domain.agent_runs import Phase
 from folkmoot.domain.items import Item
 from folkmoot.domain.model_calls import Usage
 from folkmoot.domain.pending import Pending
@@ -100,10 +101,33 @@ class HandBack:
     ready_in_seconds: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class ConsentAsked:
+    """A pause's request for the owner's consent; ids are used only where it is asked for the first time. `secret_hash`: SHA-256 of the
+    request's secret, `sealed_secret`: itself, for the message over the channel; null where none can be sealed. `asked_by`: the agent."""
+
+    chat_item_id: UUID
+    conversation_id: UUID
+    message_id: UUID
+    asked_by: str
+    secret_hash: bytes | None = None
+    sealed_secret: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentChange:
+    """What an append moves of an agent run beside items and facts. `payload`: as it stands after it, under a new `payload_id`."""
+
+    phase: Phase
+    payload_id: UUID
+    payload: dict[str, Any]
+    consent: ConsentAsked | None = None
+
+
 @dataclass(slots=True)
 class Append:
     """One outcome of one run. The first `firm` of `items` are firm. `ends_under`: the run above, where this is a sub-run's end: such
-    are gathered by that run alone."""
+    are gathered by that run alone. `agent`: of an agent run, written only with all of the append."""
 
     claim: Claim
     signal_number: int
@@ -120,6 +144,7 @@ class Append:
     calls_begun: Sequence[UUID] = ()
     calls_ended: Sequence[CallEnded] = ()
     ends_under: UUID | None = None
+    agent: AgentChange | None = None
 
 
 @dataclass(frozen=True, slots=True)

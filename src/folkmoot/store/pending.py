@@ -18,6 +18,7 @@ from folkmoot.domain.inbox import InboxCursor, InboxEntry, InboxFilter, InboxSta
 from folkmoot.domain.items import Item, StoredItem
 from folkmoot.domain.pending import Pending, PendingKind, PendingOutcome
 from folkmoot.domain.run_status import RunStatus
+from folkmoot.domain.runs import ProcessType
 from folkmoot.store.codecs import DETAIL, json_text, json_value, read_item, safe, safe_json, write_body
 from folkmoot.store.database import Reader, Writer, queries
 
@@ -57,9 +58,11 @@ class Answer:
     item: Item | None = None
 
 
-async def lock_run(writer: Writer, tenant_id: UUID, *, run_id: UUID) -> LockedRun | None:
-    """Lock the run's row until the transaction ends; null if there is none."""
-    row = await _sql.lock_run(writer.connection, tenant_id=tenant_id, run_id=run_id)
+async def lock_run(
+    writer: Writer, tenant_id: UUID, *, run_id: UUID, run_type: ProcessType = ProcessType.INTERACTION
+) -> LockedRun | None:
+    """Lock the run's row until the transaction ends; null if there is none of this type."""
+    row = await _sql.lock_run(writer.connection, tenant_id=tenant_id, run_id=run_id, run_type=run_type)
     return LockedRun(RunStatus(row["status"]), row["has_ended"]) if row is not None else None
 
 
@@ -199,13 +202,13 @@ def _found(row: Any) -> Found:
 
 
 def read_entry(row: Any) -> PendingEntry:
-    """A row of `pending`, with all its columns, and its run's `tree_root_id`."""
+    """A row of `pending`, with all its columns, its card as it is shown, and its run's `tree_root_id`."""
     settled = None
     if row["outcome"] is not None:
         settled = Settled(
             PendingOutcome(row["outcome"]), row["answered_at"], json_value(row["answer"]) if row["answer"] is not None else None,
             row["answered_by"], row["answered_by_name"], row["channel"],
         )  # fmt: skip
-    pending = Pending(row["pending_id"], PendingKind(row["kind"]), json_value(row["card"]), row["binding_hash"])
+    pending = Pending(row["pending_id"], PendingKind(row["kind"]), json_value(row["shown_card"]), row["binding_hash"])
     root_id = row["tree_root_id"] if row["tree_root_id"] != row["run_id"] else None
     return PendingEntry(row["run_id"], pending, row["asked_at"], row["expires_at"], settled, root_id)

@@ -13,7 +13,16 @@ from uuid import UUID
 
 from folkmoot.domain.definitions import ResolvedInteraction
 from folkmoot.domain.run_status import RunStatus
-from folkmoot.domain.runs import NO_INTERACTION, STATE_VERSION, Claim, ClaimedRun, Place, ProcessType, Run
+from folkmoot.domain.runs import (
+    NO_INTERACTION,
+    STATE_VERSION,
+    WRITTEN_STATE,
+    Claim,
+    ClaimedRun,
+    Place,
+    ProcessType,
+    Run,
+)
 from folkmoot.store.codecs import RESOLVED, safe
 from folkmoot.store.database import Reader, Writer, queries
 
@@ -59,16 +68,17 @@ async def insert_all(
 
 def _row_of(tenant_id: UUID, new: NewRun, *, created_by: UUID, priority: int) -> dict[str, Any]:
     resolved, place, tags = new.resolved, new.place, new.tags
+    kind = ProcessType.AGENT_RUN if resolved.loop is not None else ProcessType.INTERACTION
     words = " ".join((resolved.interaction_name, *tags, *(value for _, value in resolved.inputs)))
     return {
         "tenant_id": tenant_id, "run_id": new.run_id, "namespace_id": new.namespace_id, "definition_id": resolved.interaction_id,
-        "definition_version": resolved.interaction_version, "created_by": created_by, "state_version": STATE_VERSION,
+        "definition_version": resolved.interaction_version, "created_by": created_by, "kind": kind, "state_version": WRITTEN_STATE[kind],
         "duration_auto_termination": resolved.duration_auto_termination, "duration_human_timeout": resolved.duration_human_timeout,
         "response_json_schema": new.response_json_schema and safe(new.response_json_schema),
         "tags": [safe(tag) for tag in tags], "search": safe(words[:SEARCHED_CHARACTERS]), "priority": priority,
         "tree_root_id": place.tree_root_id if place else new.run_id, "swarm_root_id": place.swarm_root_id if place else new.run_id,
         "parent_id": place.parent_id if place else None, "parent_kind": place.parent_type if place else None,
-        "depth": place.depth if place else 0, "stops_below": resolved.swarm is not None,
+        "depth": place.depth if place else 0, "stops_below": resolved.starts_runs,
         "started_by": safe(place.started_by) if place and place.started_by is not None else None,
     }  # fmt: skip
 
@@ -94,6 +104,7 @@ async def claim(
                 Claim(row["tenant_id"], row["run_id"], row["claim_number"], row["claim_id"]), row["signal_number"], row["last_sequence"],
                 row["deadline_at"], row["is_suspect"], row["now"],
                 RunStatus(row["before_timeout_status"]) if row["before_timeout_status"] else None, row["parent_id"],
+                row["execution_time"],
             ),
             row["stopped_by"],
             row["driver_errors"],

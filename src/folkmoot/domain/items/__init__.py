@@ -32,6 +32,7 @@ from folkmoot.domain.items.details import (
     Abstained,
     Balloted,
     Called,
+    Delegated,
     Detail,
     Dispatched,
     DispatchMode,
@@ -47,9 +48,12 @@ from folkmoot.domain.items.details import (
     NoChoice,
     NoVote,
     Outcome,
+    PhaseReminder,
+    Planned,
     Prompted,
     ProtocolCall,
     Reminder,
+    Replanned,
     Routed,
     Routing,
     StuckWarning,
@@ -59,6 +63,7 @@ from folkmoot.domain.items.details import (
     TimeWarning,
     TurnEnd,
     UnknownOutcome,
+    Verified,
 )
 
 __all__ = [
@@ -72,6 +77,7 @@ __all__ = [
     "Balloted",
     "Body",
     "Called",
+    "Delegated",
     "Detail",
     "DirectQuestionAnswer",
     "DirectQuestionAsk",
@@ -95,9 +101,12 @@ __all__ = [
     "NoVote",
     "OrchestratorMessage",
     "Outcome",
+    "PhaseReminder",
+    "Planned",
     "Prompted",
     "ProtocolCall",
     "Reminder",
+    "Replanned",
     "Routed",
     "Routing",
     "SolutionProposal",
@@ -113,6 +122,7 @@ __all__ = [
     "ToolResult",
     "TurnEnd",
     "UnknownOutcome",
+    "Verified",
     "VoteProposal",
 ]
 

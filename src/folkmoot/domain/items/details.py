@@ -7,6 +7,8 @@ from enum import StrEnum
 from typing import Literal
 from uuid import UUID
 
+from folkmoot.domain.agent_runs import Finding, Phase, Plan
+
 
 @dataclass(frozen=True, slots=True)
 class Prompted:
@@ -43,7 +45,8 @@ class Routing:
 @dataclass(frozen=True, slots=True)
 class Floor:
     """Opens a turn, or with `question` the answering turn inside another one. `router`: the chain of decisions that led to `agent`,
-    who has the seat from now on; both are empty for a seat without a router. `dispatch`: the call whose work this turn does."""
+    who has the seat from now on; both are empty for a seat without a router. `dispatch`: the call whose work this turn does.
+    `phase`: of an agent run; `step`: of its plan, as an index."""
 
     participant: str
     round: int
@@ -51,6 +54,8 @@ class Floor:
     question: UUID | None = None
     agent: UUID | None = None
     dispatch: str | None = None
+    phase: Phase | None = None
+    step: int | None = None
     type: Literal["floor"] = "floor"
 
 
@@ -101,6 +106,48 @@ class ManagerReminder:
     """Tells a manager that answered with plain text how an answer is given."""
 
     type: Literal["manager_reminder"] = "manager_reminder"
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseReminder:
+    """Tells an agent that answered with plain text which call its phase asks for."""
+
+    type: Literal["phase_reminder"] = "phase_reminder"
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """On the toolCall that gives an agent run's plan."""
+
+    plan: Plan
+    type: Literal["planned"] = "planned"
+
+
+@dataclass(frozen=True, slots=True)
+class Replanned:
+    """On the toolCall that asks for another plan."""
+
+    reason: str
+    type: Literal["replanned"] = "replanned"
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """On the toolCall that says whether an agent run's goal is met. `answer` is set if it is, `missing` if it is not."""
+
+    is_met: bool
+    findings: tuple[Finding, ...]
+    answer: str | None = None
+    missing: str | None = None
+    type: Literal["verified"] = "verified"
+
+
+@dataclass(frozen=True, slots=True)
+class Delegated:
+    """On the toolResult of a delegation: how many tool calls the delegated run made, with those of its own specialists."""
+
+    tool_calls: int
+    type: Literal["delegated"] = "delegated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +326,11 @@ Detail = (
     | NoChoice
     | Dispatched
     | ManagerReminder
+    | PhaseReminder
+    | Planned
+    | Replanned
+    | Verified
+    | Delegated
     | TurnEnd
     | Called
     | Terminal

@@ -1,17 +1,17 @@
 -- name: lock_run^
--- Whoever answers, stops or pauses a run locks its row first. An App run asks nobody. What is read after this is what holds.
+-- Whoever answers, stops or pauses a run locks its row first. An App run asks nobody, and an agent run's owner is asked by way of its consents. What is read after this is what holds.
 select status, ended_at is not null as has_ended from process
-where tenant_id = :tenant_id and run_id = :run_id and kind = 'Interaction' for update;
+where tenant_id = :tenant_id and run_id = :run_id and kind = :run_type::process_kind for update;
 
 -- name: find^
-select w.*, coalesce(w.expires_at <= folkmoot_now(), false) as is_due, p.tree_root_id
+select w.*, folkmoot_card(w) as shown_card, coalesce(w.expires_at <= folkmoot_now(), false) as is_due, p.tree_root_id
 from pending w join process p on p.tenant_id = w.tenant_id and p.run_id = w.run_id
 where w.tenant_id = :tenant_id and w.run_id = :run_id and w.pending_id = :pending_id;
 
 -- name: open_ones
 -- What a run waits for now, in the order it was asked. As in all that asks for one run, num_nulls keeps the planner from the index
 -- of everything open: while its statistics are from before a rush it takes that one for empty, and reads it to its end each time.
-select w.*, coalesce(w.expires_at <= folkmoot_now(), false) as is_due, p.tree_root_id
+select w.*, folkmoot_card(w) as shown_card, coalesce(w.expires_at <= folkmoot_now(), false) as is_due, p.tree_root_id
 from pending w join process p on p.tenant_id = w.tenant_id and p.run_id = w.run_id
 where w.tenant_id = :tenant_id and w.run_id = :run_id and num_nulls(w.outcome) = 1
 order by w.asked_at, w.pending_id;
@@ -48,7 +48,7 @@ o as (
     from a cross join t join webhook w on w.tenant_id = a.tenant_id
     where w.disabled_at is null and 'approval.decided' = any(w.kinds)
     for key share of w) -- one that is being deleted is waited for, and told nothing
-select a.*, p.last_sequence, p.tree_root_id from a cross join p;
+select a.*, folkmoot_card(row(a.*)::pending) as shown_card, p.last_sequence, p.tree_root_id from a cross join p;
 
 -- name: insert_item^
 insert into item (tenant_id, run_id, sequence, created_at, item_id, kind, author_kind, author_name, author_id, thread_id, turn_id, body, detail)
@@ -120,7 +120,7 @@ select folkmoot_now();
 
 -- name: entries
 -- The rows of these keys.
-select w.*, d.name as interaction_name, n.name as namespace_name, p.tree_root_id
+select w.*, folkmoot_card(w) as shown_card, d.name as interaction_name, n.name as namespace_name, p.tree_root_id
 from unnest(:run_ids::uuid[], :pending_ids::uuid[]) as k(run_id, pending_id)
 join pending w on w.tenant_id = :tenant_id and w.run_id = k.run_id and w.pending_id = k.pending_id
 join process p on p.tenant_id = w.tenant_id and p.run_id = w.run_id
@@ -130,7 +130,7 @@ order by w.asked_at, w.pending_id;
 
 -- name: settled_since
 -- What was closed after a moment, for a feed that goes on from there.
-select w.*, d.name as interaction_name, n.name as namespace_name, p.tree_root_id
+select w.*, folkmoot_card(row(w.*)::pending) as shown_card, d.name as interaction_name, n.name as namespace_name, p.tree_root_id
 from (
     select * from pending where tenant_id = :tenant_id and outcome is not null
         and (answered_at, pending_id) > (:since::timestamptz, :after_id::uuid)

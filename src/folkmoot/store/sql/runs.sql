@@ -2,7 +2,7 @@
 insert into process (tenant_id, run_id, kind, namespace_id, definition_id, definition_version, created_by, created_at, updated_at, tree_root_id,
                      swarm_root_id, parent_id, parent_kind, depth, started_by, state_version, duration_auto_termination, duration_human_timeout,
                      response_json_schema, tags, search, priority, ready_at, stops_below)
-values (:tenant_id, :run_id, 'Interaction', :namespace_id, :definition_id, :definition_version, :created_by, folkmoot_now(), folkmoot_now(),
+values (:tenant_id, :run_id, :kind, :namespace_id, :definition_id, :definition_version, :created_by, folkmoot_now(), folkmoot_now(),
         :tree_root_id, :swarm_root_id, :parent_id, :parent_kind, :depth, :started_by, :state_version, :duration_auto_termination, :duration_human_timeout, :response_json_schema,
         :tags, :search, :priority, folkmoot_now(), :stops_below);
 
@@ -33,7 +33,8 @@ update process p set
 from ready, me, t
 where p.tenant_id = ready.tenant_id and p.run_id = ready.run_id
 returning p.tenant_id, p.run_id, p.claim_number, p.claim_id, p.signal_number, p.last_sequence, p.deadline_at, p.is_suspect,
-    p.driver_errors, p.stopped_by, p.before_timeout_status, case when p.parent_kind = 'Interaction' then p.parent_id end as parent_id, t.now;
+    p.driver_errors, p.stopped_by, p.before_timeout_status, case when p.parent_kind <> 'App' then p.parent_id end as parent_id, t.now,
+    p.execution_time;
 
 -- name: are_claimable^
 -- What a worker wants to know that claimed less than it had room for, or is apart: are there suspects, and when is the next
@@ -136,7 +137,7 @@ select p.*, w.pinged_at as worker_pinged_at, folkmoot_now() as now, coalesce(r.b
     case when r.body ? 'credentials' then jsonb_build_object('credential_stack', r.body -> 'credential_stack',
         'credentials', r.body -> 'credentials', 'allow_platform_fallback', r.body -> 'allow_platform_fallback') end as keys,
     r.body #> '{swarm,limits}' as swarm_limits, r.body -> 'duration_warning_to_ai' as duration_warning_to_ai, r.body -> 'ai_model_overrides' as ai_model_overrides,
-    x.pending_id as x_pending_id, x.kind as x_kind, x.asked_at as x_asked_at, x.expires_at as x_expires_at, x.card as x_card,
+    x.pending_id as x_pending_id, x.kind as x_kind, x.asked_at as x_asked_at, x.expires_at as x_expires_at, folkmoot_card(x) as x_card,
     x.binding_hash as x_binding_hash, x.outcome as x_outcome, x.answer as x_answer, x.answered_at as x_answered_at,
     x.answered_by as x_answered_by, x.answered_by_name as x_answered_by_name, x.channel as x_channel,
     (select i.created_at from item i where i.tenant_id = p.tenant_id and i.run_id = p.run_id

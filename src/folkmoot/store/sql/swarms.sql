@@ -38,7 +38,7 @@ from swarm s where s.tenant_id = :tenant_id and s.root_id = :root;
 
 -- name: statuses
 select run_id, status from process
-where tenant_id = :tenant_id and parent_id = :run_id and parent_kind = 'Interaction' order by created_at, run_id;
+where tenant_id = :tenant_id and parent_id = :run_id and parent_kind in ('Interaction', 'AgentRun') order by created_at, run_id;
 
 -- name: children
 -- The sub-runs of these runs, in the order in which they were started.

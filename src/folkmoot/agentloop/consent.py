@@ -1,0 +1,80 @@
+"""Whether a call needs the owner's consent: by the tool's approval mode, or by a rule on its arguments.
+
+What a rule cannot be held against needs consent: an argument that is missing, or of another type. Deliberately absent: who may answer,
+and how (`services.consents`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from folkmoot.domain.agent_settings import Comparison, ConsentRule
+from folkmoot.domain.approvals import final_call
+from folkmoot.domain.calls import AskedCall, Tool
+
+Json = Any
+_MISSING = object()
+
+
+def needs_consent(tool: Tool, call: AskedCall) -> bool:
+    """By what would be sent: bound values are in their places."""
+    if tool.is_gated or not tool.consent_rules:
+        return tool.is_gated
+    arguments = final_call(tool, call.arguments_json).arguments
+    return any(applies(rule, arguments) for rule in tool.consent_rules)
+
+
+def applies(rule: ConsentRule, arguments: dict[str, Json]) -> bool:
+    if rule.comparison is Comparison.ALWAYS:
+        return True
+    found = _argument(rule.argument or "", arguments)
+    if found is _MISSING:
+        return True
+    match rule.comparison:
+        case Comparison.EQUALS:
+            return _is_same(found, rule.value)
+        case Comparison.DIFFERS:
+            return not _is_same(found, rule.value)
+        case Comparison.CONTAINS:
+            return _contains(found, rule.value)
+        case Comparison.ABOVE | Comparison.BELOW:
+            if not (_is_number(found) and _is_number(rule.value)):
+                return True
+            return bool(found > rule.value) if rule.comparison is Comparison.ABOVE else bool(found < rule.value)
+
+
+def _argument(name: str, arguments: Json) -> Json:
+    """By a name at the top, or by a JSON pointer."""
+    if not name.startswith("/"):
+        return arguments.get(name, _MISSING)
+    found = arguments
+    for part in name[1:].split("/"):
+        key = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(found, dict) and key in found:
+            found = found[key]
+        elif isinstance(found, list) and key.isdigit() and int(key) < len(found):
+            found = found[int(key)]
+        else:
+            return _MISSING
+    return found
+
+
+def _is_number(value: Json) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_same(one: Json, other: Json) -> bool:
+    if isinstance(one, str) and isinstance(other, str):
+        return one.casefold() == other.casefold()
+    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+
+
+def _contains(found: Json, wanted: Json) -> bool:
+    """Of a text a part, of a list an element, of an object a value; at any depth, so that nesting hides nothing."""
+    if isinstance(found, str):
+        return str(wanted).casefold() in found.casefold()
+    if isinstance(found, dict):
+        return any(_contains(each, wanted) for each in found.values())
+    if isinstance(found, list):
+        return any(_contains(each, wanted) for each in found)
+    return _is_same(found, wanted)

@@ -1,0 +1,91 @@
+-- name: insert_agent_run$
+insert into agent_run (tenant_id, run_id, owner_id, channel, channel_id, reply_params, correlation_token, conversation_id, parent_run,
+                       created_at, modified_at)
+select :tenant_id, :run_id, :owner_id, :channel, :channel_id, :reply_params, :correlation_token, :conversation_id, (
+           select a.id from agent_run a where a.tenant_id = :tenant_id and a.run_id = :parent_id), t.now, t.now
+from (select folkmoot_now() as now) t
+returning id;
+
+-- name: note!
+-- What a worker's append moved: the phase, and the payload's next revision, which nobody changes afterwards.
+with t as materialized (select folkmoot_now() as now),
+a as (
+    update agent_run set current_phase = :phase::agent_run_phase, payload_revision = payload_revision + 1, payload_id = :payload_id, modified_at = t.now
+    from t where tenant_id = :tenant_id and run_id = :run_id
+    returning tenant_id, run_id, id, payload_revision),
+c as (
+    insert into content (tenant_id, run_id, content_id, size, characters, created_at, is_referred_to, path)
+    select a.tenant_id, a.run_id, :payload_id, :size, :characters, t.now, true, format('agent-runs/%s/%s', a.id, a.payload_revision)
+    from a cross join t)
+insert into content_chunk (tenant_id, run_id, content_id, number, piece)
+select a.tenant_id, a.run_id, :payload_id, 0, :payload from a;
+
+-- name: executed!
+-- In the transaction that records a call as begun: what a person consented to was executed, and is so once.
+update chat_item set executed_at = folkmoot_now(), updated_at = folkmoot_now()
+where tenant_id = :tenant_id and run_id = :run_id and call_id = any(:call_ids::uuid[]) and executed_at is null;
+
+-- name: await_consent$
+select folkmoot_await_consent(:tenant_id, :run_id, :call_id, :chat_item_id, :conversation_id, :card::jsonb, :hash, :asked_by, :secret_hash,
+                              :sealed_secret, :message_id);
+
+-- name: get^
+select a.*, p.definition_id, p.definition_version, g.name as agent_name, p.created_by, p.last_sequence, t.name as tenant_name
+from agent_run a join process p on p.tenant_id = a.tenant_id and p.run_id = a.run_id
+join definition g on g.tenant_id = p.tenant_id and g.definition_id = p.definition_id
+join tenant t on t.tenant_id = a.tenant_id
+where a.tenant_id = :tenant_id and a.id = :id;
+
+-- name: by_run^
+select a.*, p.definition_id, p.definition_version, g.name as agent_name, p.created_by, p.last_sequence, t.name as tenant_name
+from agent_run a join process p on p.tenant_id = a.tenant_id and p.run_id = a.run_id
+join definition g on g.tenant_id = p.tenant_id and g.definition_id = p.definition_id
+join tenant t on t.tenant_id = a.tenant_id
+where a.tenant_id = :tenant_id and a.run_id = :run_id;
+
+-- name: by_token^
+select a.*, p.definition_id, p.definition_version, g.name as agent_name, p.created_by, p.last_sequence, t.name as tenant_name
+from agent_run a join process p on p.tenant_id = a.tenant_id and p.run_id = a.run_id
+join definition g on g.tenant_id = p.tenant_id and g.definition_id = p.definition_id
+join tenant t on t.tenant_id = a.tenant_id
+where a.tenant_id = :tenant_id and a.correlation_token = :token;
+
+-- name: page
+-- The newest first. It is planned anew for the values at hand, so that a filter that is null is gone.
+select a.*, p.definition_id, p.definition_version, g.name as agent_name, p.created_by, p.last_sequence, t.name as tenant_name
+from agent_run a join process p on p.tenant_id = a.tenant_id and p.run_id = a.run_id
+join definition g on g.tenant_id = p.tenant_id and g.definition_id = p.definition_id
+join tenant t on t.tenant_id = a.tenant_id
+where a.tenant_id = :tenant_id
+    and (:status::agent_run_status is null or a.status = :status::agent_run_status)
+    and (:agent_id::uuid is null or p.definition_id = :agent_id::uuid)
+    and (:parent::bigint is null or a.parent_run = :parent::bigint)
+    and (:conversation_id::uuid is null or a.conversation_id = :conversation_id::uuid)
+    and (:after::bigint is null or a.id < :after::bigint)
+order by a.id desc limit :limit::bigint;
+
+-- name: payload$
+select c.piece from agent_run a join content_chunk c on c.tenant_id = a.tenant_id and c.run_id = a.run_id and c.content_id = a.payload_id
+where a.tenant_id = :tenant_id and a.run_id = :run_id;
+
+-- name: root^
+-- The run at whose owner a delegation's consents are asked: the topmost agent run.
+select a.id, a.run_id, a.owner_id, a.channel, a.channel_id, a.reply_params, a.correlation_token, a.conversation_id
+from folkmoot_delegation(:tenant_id, :run_id) d join agent_run a on a.tenant_id = :tenant_id and a.run_id = d.run_id
+order by d.place desc limit 1;
+
+-- name: delegated_calls$
+-- How many tool calls a run and all that it delegated have made: what the newest payload counts.
+select coalesce((c.piece::jsonb #>> '{budget,toolCalls,used}')::int, 0) from agent_run a
+join content_chunk c on c.tenant_id = a.tenant_id and c.run_id = a.run_id and c.content_id = a.payload_id
+where a.tenant_id = :tenant_id and a.run_id = :run_id;
+
+-- name: delegated_result^
+select status, output, failure_details, stopped_by from process
+where tenant_id = :tenant_id and run_id = :run_id and parent_id = :parent_id and kind = 'AgentRun';
+
+-- name: tidy_payloads!
+-- Revisions that a newer one has taken the place of are kept for a day.
+delete from content c using agent_run a
+where c.path is not null and c.created_at < folkmoot_now() - interval '1 day' and a.tenant_id = c.tenant_id and a.run_id = c.run_id
+    and a.payload_id <> c.content_id;
