@@ -12,8 +12,10 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
+from folkmoot.domain.agent_settings import AgentRunSettings
 from folkmoot.domain.budgets import Budget, BudgetAbove
 from folkmoot.domain.calls import Tool
+from folkmoot.domain.channels import ChannelVersion
 from folkmoot.domain.connectors import McpConnectorVersion, OpenApiConnectorVersion
 from folkmoot.domain.contexts import ContextSettings
 from folkmoot.domain.credentials import CredentialEntry, CredentialStackVersion, StackSnapshot
@@ -34,6 +36,7 @@ class DefinitionKind(StrEnum):
     MCP_CONNECTOR = "McpConnector"
     OPEN_API_CONNECTOR = "OpenApiConnector"
     CREDENTIAL_STACK = "CredentialStack"
+    CHANNEL = "Channel"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,8 @@ class AiModelVersion:
 
 @dataclass(frozen=True, slots=True)
 class AgentVersion:
-    """`function_tools`: names of the operator's Python functions that this agent may call. `later`: fields kept for later parts."""
+    """`function_tools`: names of the operator's Python functions that this agent may call. `runs`: what its own runs are defined by, which is
+    nothing to those in which it takes part. `later`: fields kept for later parts."""
 
     model: Reference
     description: str | None = None
@@ -66,6 +70,7 @@ class AgentVersion:
     external_operations_mcp: tuple[OperationBinding, ...] = ()
     external_operations_open_api: tuple[OperationBinding, ...] = ()
     later: dict[str, Json] = field(default_factory=dict)
+    runs: AgentRunSettings = field(default_factory=AgentRunSettings)
 
 
 class DataType(StrEnum):
@@ -194,6 +199,7 @@ Version = (
     | McpConnectorVersion
     | OpenApiConnectorVersion
     | CredentialStackVersion
+    | ChannelVersion
 )
 
 
