@@ -205,7 +205,12 @@ async def seeds(server: Served, folder: Path) -> dict[str, list[Any]]:
     }
     await put(client, f"{base}/agents/by-name/sceptic", {"model": "small"})  # whom the example of a router names
     others["router"] = {"candidates": [{"agent": "optimist"}], "fallback": "optimist"}
-    for noun, path in (*PATHS.items(), ("credential_stack", "credential-stacks"), ("router", "routers")):
+    for noun, path in (
+        *PATHS.items(),
+        ("credential_stack", "credential-stacks"),
+        ("router", "routers"),
+        ("channel", "channels"),
+    ):
         await put(client, f"{base}/{path}/by-name/{NOUNS[noun]}", others[noun])
     found: dict[str, list[Any]] = {}
     for noun, name in NOUNS.items():

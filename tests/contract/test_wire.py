@@ -104,6 +104,8 @@ def sample(schema: dict[str, Any], parts: dict[str, Any], *, full: bool) -> Any:
         return None if nulls and not full else sample(members[0], parts, full=full)
     if "const" in schema or "enum" in schema:
         return schema["const"] if "const" in schema else schema["enum"][-1]
+    if "type" not in schema:  # any JSON value
+        return 7
     if schema["type"] == "object" and "properties" in schema:
         return {name: sample(part, parts, full=full) for name, part in schema["properties"].items()}
     if schema["type"] == "string" and ("format" in schema or "pattern" in schema):
@@ -111,7 +113,10 @@ def sample(schema: dict[str, Any], parts: dict[str, Any], *, full: bool) -> Any:
     values = {"string": "text", "integer": 7, "number": 0.15, "boolean": True, "object": {}, "array": []}
     if full and schema["type"] == "array":
         return [sample(schema["items"], parts, full=full)]
-    return {"gpt": "own-gpt"} if full and schema["type"] == "object" else values[schema["type"]]
+    if full and schema["type"] == "object":
+        values_of_it = schema.get("additionalProperties")
+        return {"gpt": sample(values_of_it, parts, full=full) if isinstance(values_of_it, dict) else "own-gpt"}
+    return values[schema["type"]]
 
 
 def faults(shape: type[BaseModel], body: object) -> dict[str, str]:

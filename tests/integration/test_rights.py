@@ -35,14 +35,14 @@ from folkmoot.store.database import Database, Writer, migrations, upgrade
 
 PUBLIC = {"/healthz", "/readyz", "/docs", "/openapi.json"}
 _RUN = f"{RUNS}/by-id/{{run_id}}"
-_KINDS = "agents|routers|ai-models|interactions|connectors|credential-stacks(?!/default)"
+_KINDS = "agents|routers|ai-models|interactions|connectors|channels|credential-stacks(?!/default)"
 # What each route asks for, said a second time: a right changed by mistake fails here, and so does a new route until it is listed.
 ASKED: dict[Right, tuple[str, ...]] = {
     Right.READ: (
         rf"GET (/namespaces/{{namespace_name}})?/({_KINDS})(/.*)?",
         rf"GET {RUNS}(/.*)?",
         r"GET /approvals(/count|/events)?",
-        r"GET /users(/by-id/{user_id})?",
+        r"GET /users(/by-id/{user_id}(/identities)?)?",
         r"GET /(usage|budget)",
         r"GET /apps/{app_name}/runs(/{app_run_id})?",
         r"GET /processes/{type}/{process_id}/tree",
@@ -50,7 +50,7 @@ ASKED: dict[Right, tuple[str, ...]] = {
     Right.PUBLISH: (
         r"(POST|PUT|DELETE) (/namespaces/{namespace_name})?/(agents|routers|ai-models|interactions(?!/processes))(/.*)?(?<!/start)",
     ),
-    Right.MANAGE_CONNECTORS: (r"(POST|PUT|DELETE) (/namespaces/{namespace_name})?/connectors/.*",),
+    Right.MANAGE_CONNECTORS: (r"(POST|PUT|DELETE) (/namespaces/{namespace_name})?/(connectors|channels)(/.*)?",),
     Right.START: (r"PUT /.*/start", r"POST /apps/{app_name}/runs(/{app_run_id}/(ping|end))?"),
     Right.STOP: (rf"POST {_RUN}/stop", r"POST /processes/{type}/{process_id}/stop"),
     Right.TAKE_PART: (rf"POST {_RUN}/(messages|pass|votes/{{ballot_id}}|questions/{{question_id}})",),

@@ -79,7 +79,11 @@ def literal_of(column: Any) -> str:
     if column["label"]:
         return f"'{column['label']}'"
     # names, hashes and keys are unique, some across tenants
-    text = "gen_random_uuid()::text" if column["attname"] in ("name", "hash", "key") else LITERALS[column["typname"]]
+    text = (
+        "gen_random_uuid()::text"
+        if column["attname"] in ("name", "hash", "key", "address")
+        else LITERALS[column["typname"]]
+    )
     return f"{text}::bytea" if column["typname"] == "bytea" else text
 
 

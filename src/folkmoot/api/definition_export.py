@@ -19,7 +19,7 @@ from folkmoot.domain.connectors import OpenApiConnectorVersion
 from folkmoot.domain.definitions import DefinitionKind, InteractionVersion, Reference, StoredVersion
 from folkmoot.domain.tool_bindings import OnOperation
 from folkmoot.kernel.errors import BadInput
-from folkmoot.services.differences import NESTED, SPREAD, UNSAID, named, wire_name
+from folkmoot.services.differences import NESTED, SPREAD, UNSAID, field_name, named
 from folkmoot.services.exporting import Exported
 from folkmoot.wire.formats import print_timespan
 
@@ -30,6 +30,7 @@ _FILES = {
     DefinitionKind.AI_MODEL: "ai-models",
     DefinitionKind.MCP_CONNECTOR: "connectors",
     DefinitionKind.OPEN_API_CONNECTOR: "connectors",
+    DefinitionKind.CHANNEL: "channels",
     DefinitionKind.AGENT: "agents",
     DefinitionKind.ROUTER: "routers",
     DefinitionKind.INTERACTION: "interactions",
@@ -100,7 +101,7 @@ def _fields(value: Any) -> dict[str, Json]:
         if field.name in SPREAD:
             made |= {name: each for name, each in _plain(part).items() if name != "type"}
         else:
-            made[wire_name(field.name)] = _plain(part)
+            made[field_name(type(value), field.name)] = _plain(part)
     for name, place in NESTED.items():
         if name in made:
             made[place] = {**made.get(place, {}), name: made.pop(name)}

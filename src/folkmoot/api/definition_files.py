@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from folkmoot.api.definition_set_links import link_faults
-from folkmoot.api.mapping import agents, ai_models, connectors, credential_stacks, interactions, routers
+from folkmoot.api.mapping import agents, ai_models, channels, connectors, credential_stacks, interactions, routers
 from folkmoot.api.yaml_values import YamlDocument, read_documents
+from folkmoot.domain.channel_checks import faults_of_channel_name
+from folkmoot.domain.channels import NO_APPS, AppShape
 from folkmoot.domain.connectors import MAX_DOCUMENT_BYTES
 from folkmoot.domain.definition_names import faults_of_name
 from folkmoot.domain.definitions import (
@@ -66,24 +68,29 @@ def read_files(paths: Iterable[Path]) -> list[Document]:
     return documents
 
 
-def check(documents: Sequence[Document], *, read_script: Callable[[str], Json] | None = None) -> None:
+def check(
+    documents: Sequence[Document], *, read_script: Callable[[str], Json] | None = None, channel_apps: Mapping[str, AppShape] = NO_APPS
+) -> None:  # fmt: skip
     """Raises BadDefinition with every fault that `faults_in` finds."""
-    faults = faults_in(documents, read_script=read_script)
+    faults = faults_in(documents, read_script=read_script, channel_apps=channel_apps)
     if faults:
         raise BadDefinition(_counted(faults), faults)
 
 
-def faults_in(documents: Sequence[Document], *, read_script: Callable[[str], Json] | None = None) -> tuple[Fault, ...]:
+def faults_in(
+    documents: Sequence[Document], *, read_script: Callable[[str], Json] | None = None, channel_apps: Mapping[str, AppShape] = NO_APPS
+) -> tuple[Fault, ...]:  # fmt: skip
     """What is wrong with the set in itself, links within it included; () if nothing is.
 
-    `read_script` has the scripts of scripted models read too (BadInput, OSError).
+    `read_script` has the scripts of scripted models read too (BadInput, OSError). `channel_apps`: what is known of the apps of channels.
     """
     known = {(document.kind, document.namespace, document.name): document for document in documents}
     return tuple(
         document.placed(fault) if fault.file is None else fault
         for document in documents
         for fault in (
-            *faults_of(document.version),
+            *faults_of(document.version, channel_apps),
+            *(faults_of_channel_name(document.name) if document.kind is DefinitionKind.CHANNEL else ()),
             *link_faults(document, known),
             *(_script_faults(document.version, read_script) if read_script is not None else ()),
         )
@@ -192,6 +199,7 @@ def _read_version(
                 _place_path(fields, file)
                 version: Version = ai_models.version_of(wire.AiModelVersionRequest.model_validate(fields))
             case DefinitionKind.AGENT:
+                faults += _prepare_agent(fields)
                 version = agents.version_of(wire.AgentVersionRequest.model_validate(fields))
             case DefinitionKind.INTERACTION:
                 faults += _prepare_interaction(fields)
@@ -203,6 +211,8 @@ def _read_version(
                 version = connectors.mcp_version_of(wire.McpConnectorVersionRequest.model_validate(fields))
             case DefinitionKind.CREDENTIAL_STACK:
                 version = credential_stacks.version_of(wire.CredentialStackVersionRequest.model_validate(fields))
+            case DefinitionKind.CHANNEL:
+                version = channels.version_of(wire.ChannelVersionRequest.model_validate(fields))
             case DefinitionKind.OPEN_API_CONNECTOR:
                 faults += _read_service_document(fields, file)
                 request = wire.OpenApiConnectorVersionRequest.model_validate(fields)
@@ -255,12 +265,24 @@ def _prepare_interaction(fields: dict[str, Json]) -> Iterator[Fault]:
     if schema is not None and not isinstance(schema, str):
         yield from check_schema(schema, "/solutionSchema")
         fields["solutionSchema"] = json.dumps(schema, ensure_ascii=False)
-    for name in _TIMESPANS:
+    yield from _prepare_spans(fields, _TIMESPANS)
+
+
+def _prepare_agent(fields: dict[str, Json]) -> Iterator[Fault]:
+    yield from _prepare_spans(fields, ("consentTime",))
+    budget = fields.get("agentBudget")
+    if isinstance(budget, dict):
+        fields["agentBudget"] = dict(budget)
+        yield from _prepare_spans(fields["agentBudget"], ("workingTime",), "/agentBudget")
+
+
+def _prepare_spans(fields: dict[str, Json], names: Iterable[str], pointer: str = "") -> Iterator[Fault]:
+    for name in names:
         if name in fields and fields[name] is not None:
             span = _span(fields[name])
             if span is None:
                 fields[name] = None
-                yield Fault(f"/{name}", "This is a time such as 5m, 1d2h or 00:05:00; correct it.")
+                yield Fault(f"{pointer}/{name}", "This is a time such as 5m, 1d2h or 00:05:00; correct it.")
             elif isinstance(span, timedelta):
                 fields[name] = span
 

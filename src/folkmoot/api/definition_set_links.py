@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from folkmoot.domain.channels import WEB
 from folkmoot.domain.checking import operations_of
 from folkmoot.domain.definition_names import parse_reference
 from folkmoot.domain.definitions import AgentBinding, AgentVersion, DefinitionKind, InteractionVersion, Reference
@@ -19,6 +20,8 @@ from folkmoot.services.operation_links import CONNECTORS
 from folkmoot.services.references import NOUNS
 from folkmoot.services.router_links import faults_of_chains
 from folkmoot.services.router_reach import KINDS
+from folkmoot.services.specialist_links import MOST_AGENTS
+from folkmoot.services.specialist_links import faults_of_chains as faults_of_specialists
 
 Known = dict[tuple[DefinitionKind, str, str], Document]
 
@@ -30,6 +33,7 @@ def link_faults(document: Document, known: Known) -> Iterator[Fault]:
         if _missing(DefinitionKind.AI_MODEL, version.model, document, known):
             yield _no_such("/model", DefinitionKind.AI_MODEL, version.model, document)
         yield from _connector_faults("", version, document, known)
+        yield from _run_faults(version, document, known)
     elif isinstance(version, RouterVersion):
         yield from _router_faults(version, document, known)
     elif isinstance(version, InteractionVersion):
@@ -42,7 +46,9 @@ def link_faults(document: Document, known: Known) -> Iterator[Fault]:
         for index, link in enumerate(version.swarm.interactions if version.swarm is not None else ()):
             if _missing(DefinitionKind.INTERACTION, link, document, known):
                 yield _no_such(f"/swarm/interactions/{index}", DefinitionKind.INTERACTION, link, document)
-        yield from _stack_faults(version, document, known)
+        if version.credential_stack is not None:
+            stack = version.credential_stack
+            yield from _link_text_faults("/credentialStack", DefinitionKind.CREDENTIAL_STACK, stack, document, known)
         yield from _connector_faults("", version, document, known)
 
 
@@ -73,11 +79,32 @@ def _router_faults(version: RouterVersion, document: Document, known: Known) -> 
         if _missing(kind, candidate.link, document, known):
             yield _no_such(f"/candidates/{index}/{candidate.kind.lower()}", kind, candidate.link, document)
     links = {key: _routers_of(each) for key, each in known.items()}
+    yield from faults_of_chains(_named(circle(links, document.key)), lambda: _named(too_long(links, document.key)))
 
-    def named(chain: tuple[tuple[DefinitionKind, str, str], ...]) -> list[str]:
-        return [f"{namespace}/{name}" for _, namespace, name in chain]
 
-    yield from faults_of_chains(named(circle(links, document.key)), lambda: named(too_long(links, document.key)))
+def _run_faults(version: AgentVersion, document: Document, known: Known) -> Iterator[Fault]:
+    """Of what an agent's own runs refer to. An agent that is its own specialist is a circle, too."""
+    for index, link in enumerate(version.runs.specialists):
+        if _missing(DefinitionKind.AGENT, link, document, known):
+            yield _no_such(f"/specialists/{index}", DefinitionKind.AGENT, link, document)
+    channel = version.runs.channel
+    if channel is not None and channel != WEB:
+        yield from _link_text_faults("/channel", DefinitionKind.CHANNEL, channel, document, known)
+    if not version.runs.specialists:
+        return
+    links = {key: _specialists_of(each) for key, each in known.items()}
+    yield from faults_of_specialists(
+        _named(circle(links, document.key)), lambda: _named(too_long(links, document.key, MOST_AGENTS))
+    )
+
+
+def _specialists_of(document: Document) -> list[tuple[DefinitionKind, str, str]]:
+    links = document.version.runs.specialists if isinstance(document.version, AgentVersion) else ()
+    return [(DefinitionKind.AGENT, link.namespace or document.namespace, link.name or "") for link in links]
+
+
+def _named(chain: tuple[tuple[DefinitionKind, str, str], ...]) -> list[str]:
+    return [f"{namespace}/{name}" for _, namespace, name in chain]
 
 
 def _routers_of(document: Document) -> list[tuple[DefinitionKind, str, str]]:
@@ -88,16 +115,17 @@ def _routers_of(document: Document) -> list[tuple[DefinitionKind, str, str]]:
     return [(DefinitionKind.ROUTER, link.namespace or document.namespace, link.name or "") for link in links]
 
 
-def _stack_faults(version: InteractionVersion, document: Document, known: Known) -> Iterator[Fault]:
-    if version.credential_stack is None:
-        return
+def _link_text_faults(
+    pointer: str, kind: DefinitionKind, text: str, document: Document, known: Known
+) -> Iterator[Fault]:
+    """Of a link that stays a text."""
     try:
-        stack = parse_reference(version.credential_stack)
+        link = parse_reference(text)
     except BadInput as error:
-        yield Fault("/credentialStack", str(error))
+        yield Fault(pointer, str(error))
         return
-    if _missing(DefinitionKind.CREDENTIAL_STACK, stack, document, known):
-        yield _no_such("/credentialStack", DefinitionKind.CREDENTIAL_STACK, stack, document)
+    if _missing(kind, link, document, known):
+        yield _no_such(pointer, kind, link, document)
 
 
 def _connector_faults(

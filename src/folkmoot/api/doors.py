@@ -7,12 +7,13 @@ may(Right.START)]`; one that names none is public, and a test lists those. Delib
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from folkmoot.domain.channels import NO_APPS, AppShape
 from folkmoot.domain.rights import Right
 from folkmoot.domain.tenancy import Caller as DomainCaller
 from folkmoot.kernel.errors import NotAllowed
@@ -30,7 +31,8 @@ from folkmoot.vault.sealing import Vault
 class Doors:
     """`tell` sends a notification to all processes. `bench`: what this machine adds to a start. `vault` seals secrets.
 
-    `database` is of no tenant, for the look-up of keys alone: routes take `of`. `reach`: the way to connectors' servers.
+    `database` is of no tenant, for the look-up of keys alone: routes take `of`. `reach`: the way to connectors' servers. `channel_apps`:
+    what is known of the apps of channels.
     """
 
     database: Database
@@ -42,6 +44,7 @@ class Doors:
     vault: Vault
     readiness: Callable[[], Mapping[str, str | None]]
     reach: Reach = NOWHERE
+    channel_apps: Mapping[str, AppShape] = field(default_factory=lambda: NO_APPS)
 
     def of(self, who: DomainCaller) -> Database:
         """The database behind the wall of the caller's tenant: what every route works on."""

@@ -12,7 +12,7 @@ import stat
 import sys
 import time
 import traceback
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -24,6 +24,7 @@ from folkmoot import settings
 from folkmoot.bootstrap.faults import arm_fault
 from folkmoot.bootstrap.vaults import known_keys, open_vault
 from folkmoot.domain.calls import Tool
+from folkmoot.domain.channels import NO_APPS, AppShape
 from folkmoot.kernel.errors import BadInput
 from folkmoot.kernel.ids import NewId, id_source
 from folkmoot.llm import catalogue
@@ -74,7 +75,8 @@ def make_new_id() -> NewId:
 class Installation:
     """What a command works with. `new_key`: the first key, made just now on an empty database, to be shown once.
 
-    `vault` is settled once the database is migrated; until then it has no keys.
+    `vault` is settled once the database is migrated; until then it has no keys. `channel_apps`: what the installed apps of channels
+    ask of a definition.
     """
 
     settings: Settings
@@ -86,6 +88,7 @@ class Installation:
     new_id: NewId
     new_key: str | None = None
     vault: Vault = field(default_factory=lambda: Vault((), random_bytes=secrets.token_bytes))
+    channel_apps: Mapping[str, AppShape] = field(default_factory=lambda: find_channel_apps())
 
 
 @asynccontextmanager
@@ -161,6 +164,11 @@ def bench_of(installation: Installation) -> Workbench:
         window_of=lambda version: catalogue.window_of(version.provider, version.model_name, version.base_url),
         prices_of=lambda model: catalogue.prices_of(model, datetime.now(UTC)),
     )
+
+
+def find_channel_apps() -> Mapping[str, AppShape]:
+    """What the installed apps of channels ask of a definition, by their names. Without any, no definition is held to what an app asks."""
+    return NO_APPS
 
 
 def read_script(path: str) -> Any:

@@ -43,7 +43,7 @@ async def open_api(
         async with open_outside(installation.settings) as outside:
             doors = Doors(
                 installation.database, hub, installation.notifier.tell, installation.new_id, bench_of(installation),
-                secrets.token_bytes, installation.vault, readiness, reach_of(installation, outside),
+                secrets.token_bytes, installation.vault, readiness, reach_of(installation, outside), installation.channel_apps,
             )  # fmt: skip
             yield make_app(doors)
     finally:

@@ -26,7 +26,11 @@ def check(
     """Check files of definitions without a server or database: every fault with its file, line and field."""
     try:
         documents = read_files(paths)
-        check_documents(documents, read_script=installations.read_script)
+        check_documents(
+            documents,
+            read_script=installations.read_script,
+            channel_apps=installations.find_channel_apps(),
+        )
     except BadInput as error:
         if not as_json:
             raise

@@ -45,8 +45,9 @@ async def _apply(paths: list[Path], *, is_dry: bool, prunes: bool, is_sure: bool
     async with opened() as (installation, caller):
         found = await sets.look(installation, caller, documents)
         changes = await applying.diff(
-            installation.database, caller, documents, new_id=installation.new_id, found=found, prunes=prunes
-        )
+            installation.database, caller, documents, new_id=installation.new_id, found=found, prunes=prunes,
+            channel_apps=installation.channel_apps,
+        )  # fmt: skip
         sets.show(changes, as_json=as_json)
         changed = sum(change.outcome is not Outcome.UNCHANGED for change in changes)
         if is_dry:
@@ -55,8 +56,9 @@ async def _apply(paths: list[Path], *, is_dry: bool, prunes: bool, is_sure: bool
         if not is_sure:
             _ask(changes)
         await applying.apply(
-            installation.database, caller, documents, new_id=installation.new_id, found=found, prunes=prunes
-        )
+            installation.database, caller, documents, new_id=installation.new_id, found=found, prunes=prunes,
+            channel_apps=installation.channel_apps,
+        )  # fmt: skip
         screen.say(f"{changed} of {len(changes)} changed.")
 
 

@@ -58,7 +58,9 @@ async def settle(installation: Installation, caller: Caller, meant: InFiles | Re
 async def apply(installation: Installation, caller: Caller, documents: Sequence[Document]) -> tuple[Change, ...]:
     """Publish what differs; says what it did where it did something."""
     found = await look(installation, caller, documents)
-    changes = await applying.apply(installation.database, caller, documents, new_id=installation.new_id, found=found)
+    changes = await applying.apply(
+        installation.database, caller, documents, new_id=installation.new_id, found=found, channel_apps=installation.channel_apps
+    )  # fmt: skip
     for change in changes:
         if change.outcome is not Outcome.UNCHANGED:
             screen.say(line_of(change))

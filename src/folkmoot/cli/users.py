@@ -10,12 +10,14 @@ import typer
 from folkmoot.api.mapping import users as mapping
 from folkmoot.cli import screen
 from folkmoot.cli.opening import opened
+from folkmoot.domain.identities import Identity
 from folkmoot.domain.rights import Role
 from folkmoot.domain.tenancy import Caller, User
-from folkmoot.services import users
+from folkmoot.kernel.errors import BadInput
+from folkmoot.services import identities, users
 from folkmoot.store.database import Database
 
-app = typer.Typer(help="Users: list, add, change roles, remove.", no_args_is_help=True)
+app = typer.Typer(help="Users: list, add, change roles, set addresses, remove.", no_args_is_help=True)
 AsJson = typer.Option(False, "--json", help="Print JSON.")
 Who = typer.Argument(metavar="USER", help="The user's name or id, as `users list` shows it.")
 
@@ -73,7 +75,7 @@ async def _role(user: str, role: Role, *, as_json: bool) -> None:
 
 @app.command("remove")
 def remove_command(user: str = Who, as_json: bool = AsJson) -> None:
-    """Remove a user and revoke their keys, for good. What they did stays."""
+    """Remove a user with their addresses and revoke their keys, for good. What they did stays."""
     asyncio.run(_remove(user, as_json=as_json))
 
 
@@ -82,6 +84,46 @@ async def _remove(user: str, *, as_json: bool) -> None:
         user_id = await id_of(installation.database, caller, user)
         removed = await users.remove(installation.database, caller, user_id=user_id)
     _show(removed, "was removed", as_json=as_json)
+
+
+@app.command("identity")
+def identity_command(
+    user: str = Who,
+    channel_app: str | None = typer.Argument(None, metavar="[APP]", help="The app of a channel, such as email."),
+    address: str | None = typer.Argument(
+        None, metavar="[ADDRESS]", help="The user's address there; without it, what it is now."
+    ),
+    none: bool = typer.Option(False, "--none", help="No address in this app from now on."),
+    as_json: bool = typer.Option(False, "--json", help="Print JSON, an object for each address."),
+) -> None:
+    """A user's addresses in the apps of channels: whoever answers from there is that user, and approves what they may."""
+    if none and (channel_app is None or address is not None):
+        raise BadInput("--none takes the address in one app away: name the app, and no address.")
+    asyncio.run(_identity(user, channel_app, address, is_deleted=none, as_json=as_json))
+
+
+async def _identity(
+    user: str, channel_app: str | None, address: str | None, *, is_deleted: bool, as_json: bool
+) -> None:
+    async with opened() as (installation, caller):
+        database = installation.database
+        user_id = await id_of(database, caller, user)
+        if channel_app is not None and address is not None:
+            await identities.put(
+                database, caller, user_id=user_id, app=channel_app, address=address, channel_apps=installation.channel_apps
+            )  # fmt: skip
+        elif channel_app is not None and is_deleted:
+            await identities.delete(database, caller, user_id=user_id, app=channel_app)
+        found = await identities.of_user(database, caller, user_id=user_id)
+    _show_identities([each for each in found if channel_app in (None, each.app)], as_json=as_json)
+
+
+def _show_identities(found: list[Identity], *, as_json: bool) -> None:
+    if as_json:
+        for each in found:
+            screen.put(mapping.identity(each).model_dump_json(by_alias=True))
+    else:
+        screen.put_table(("app", "address"), [(each.app, screen.printable(each.address)) for each in found])
 
 
 async def id_of(database: Database, caller: Caller, user: str) -> UUID:

@@ -62,7 +62,8 @@ class AgentBudget:
 class AgentRunSettings:
     """`owner`: the user whose rights every phase has; null: whoever made the agent. `tool_whitelist`: names of the agent's tools that its
     runs may call; none that is not named. `channel`: `name` or `namespace/name` of a channel, or `web`; null: `web`.
-    `consent_time`: how long a consent may take; null: for ever.
+    `consent_time`: how long a consent may take; null: for ever. `owner_name`: the owner as a request names them, until the version is
+    saved; null in all that is stored.
     """
 
     owner: UUID | None = None
@@ -73,3 +74,4 @@ class AgentRunSettings:
     budget: AgentBudget = field(default_factory=AgentBudget)
     channel: str | None = None
     consent_time: timedelta | None = CONSENT_TIME
+    owner_name: str | None = None

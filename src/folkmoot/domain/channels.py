@@ -10,8 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
+
+from folkmoot.domain.references import Reference
 
 Json = Any
 
@@ -20,11 +23,24 @@ WEB = "web"  # the app that needs no definition: the server's own pages
 
 @dataclass(frozen=True, slots=True)
 class ChannelVersion:
-    """`app`: an entry point's name. `settings`: as the app's schema says. `secrets`: by the app's names for them, each a secret's id."""
+    """`app`: an entry point's name. `settings`: as the app's schema says. `secrets`: by the app's names for them, each a link to a secret,
+    whose id is its `definition_id`."""
 
     app: str
     settings: dict[str, Json] = field(default_factory=dict)
-    secrets: dict[str, UUID] = field(default_factory=dict)
+    secrets: dict[str, Reference] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class AppShape:
+    """What an app asks of a channel's definition. `settings_schema`: a JSON Schema (draft 2020-12) of an object. Secrets are named by the app."""
+
+    settings_schema: Json
+    required_secrets: tuple[str, ...] = ()
+    optional_secrets: tuple[str, ...] = ()
+
+
+NO_APPS: Mapping[str, AppShape] = MappingProxyType({})  # where nothing is known of apps, nothing is held against them
 
 
 class MessageKind(StrEnum):

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from folkmoot.domain.agent_checks import faults_of_runs
 from folkmoot.domain.binding_checks import faults_of_bindings, faults_of_call_inputs
 from folkmoot.domain.budgets import faults_of_budget
 from folkmoot.domain.context_checks import LARGEST_COUNT, faults_of_context
@@ -74,6 +75,7 @@ def faults_of_agent(version: AgentVersion) -> tuple[Fault, ...]:
         *_sampling_faults(version),
         *faults_of_tool_names(tools_of_agent(version)),
         *faults_of_bindings(operations_of(version)),
+        *faults_of_runs(version.runs, tools_of_agent(version)),
     )
 
 

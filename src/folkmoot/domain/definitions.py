@@ -16,6 +16,7 @@ from folkmoot.domain.agent_runs import PinnedLoop
 from folkmoot.domain.agent_settings import AgentRunSettings
 from folkmoot.domain.budgets import Budget, BudgetAbove
 from folkmoot.domain.calls import Tool
+from folkmoot.domain.channels import ChannelVersion
 from folkmoot.domain.connectors import McpConnectorVersion, OpenApiConnectorVersion
 from folkmoot.domain.contexts import ContextSettings
 from folkmoot.domain.credentials import CredentialEntry, CredentialStackVersion, StackSnapshot
@@ -36,6 +37,7 @@ class DefinitionKind(StrEnum):
     MCP_CONNECTOR = "McpConnector"
     OPEN_API_CONNECTOR = "OpenApiConnector"
     CREDENTIAL_STACK = "CredentialStack"
+    CHANNEL = "Channel"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,8 @@ class AiModelVersion:
 
 @dataclass(frozen=True, slots=True)
 class AgentVersion:
-    """`function_tools`: names of the operator's Python functions that this agent may call. `later`: fields kept for later parts."""
+    """`function_tools`: names of the operator's Python functions that this agent may call. `runs`: what its own runs are defined by, which is
+    nothing to those in which it takes part. `later`: fields kept for later parts."""
 
     model: Reference
     description: str | None = None
@@ -197,6 +200,7 @@ Version = (
     | McpConnectorVersion
     | OpenApiConnectorVersion
     | CredentialStackVersion
+    | ChannelVersion
 )
 
 

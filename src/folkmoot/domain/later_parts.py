@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from folkmoot.domain.channels import ChannelVersion
 from folkmoot.domain.connectors import McpConnectorVersion, OpenApiConnectorVersion
 from folkmoot.domain.credentials import CredentialStackVersion
 from folkmoot.domain.definitions import (
@@ -44,6 +45,7 @@ def later_fields(version: Version) -> tuple[Fault, ...]:
             | McpConnectorVersion()
             | OpenApiConnectorVersion()
             | CredentialStackVersion()
+            | ChannelVersion()
         ):
             return ()
 

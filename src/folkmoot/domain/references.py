@@ -22,3 +22,15 @@ class Reference:
         place = f"{self.namespace}/" if self.namespace else ""
         base = str(self.definition_id) if self.definition_id else f"{place}{self.name}"
         return f"{base}@{self.version}" if self.version else base
+
+
+@dataclass(frozen=True, slots=True)
+class VersionLink:
+    """A version of a definition, and one of its own kind that it links to: null if it links to none. `linked_version` null: the latest
+    enabled one."""
+
+    definition_id: UUID
+    title: str
+    number: int
+    linked_id: UUID | None
+    linked_version: int | None

@@ -1,4 +1,4 @@
-"""Routers that choose routers: circles, and chains that are too long. Nodes are versions of routers, whatever stands for them.
+"""Routers that choose routers, and agents that have specialists: circles, and chains that are too long. Nodes are versions, whatever stands for them.
 
 Deliberately absent: where routers are kept.
 """
@@ -32,25 +32,25 @@ def circle(links: Links[Node], start: Node) -> tuple[Node, ...]:
     return ()
 
 
-def too_long(links: Links[Node], start: Node) -> tuple[Node, ...]:
-    """A chain through `start` of more than MAX_DEPTH routers, as far as it shows that; () if there is none.
+def too_long(links: Links[Node], start: Node, most: int = MAX_DEPTH) -> tuple[Node, ...]:
+    """A chain through `start` of more than `most` of them, as far as it shows that; () if there is none.
 
     No circle can be reached from `start`.
     """
-    down = _longest(links, start)
+    down = _longest(links, start, most)
     backwards: dict[Node, list[Node]] = {}
     for node, following in links.items():
         for each in following:
             backwards.setdefault(each, []).append(node)
-    up = _longest(backwards, start)
+    up = _longest(backwards, start, most)
     chain = (*reversed(up), *down[1:])
-    return chain if len(chain) > MAX_DEPTH else ()
+    return chain if len(chain) > most else ()
 
 
-def _longest(links: Links[Node], start: Node) -> list[Node]:
-    """The longest way from `start`, cut at one router more than may be. Layer by layer: each is what the one before leads to."""
+def _longest(links: Links[Node], start: Node, most: int) -> list[Node]:
+    """The longest way from `start`, cut at one more than may be. Layer by layer: each is what the one before leads to."""
     layers: list[dict[Node, Node | None]] = [{start: None}]
-    while len(layers) <= MAX_DEPTH:
+    while len(layers) <= most:
         found = {each: node for node in layers[-1] for each in links.get(node, ())}
         if not found:
             break

@@ -9,8 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from folkmoot.domain.channels import NO_APPS, AppShape
 from folkmoot.domain.connectors import McpConnectorVersion, OpenApiConnectorVersion
-from folkmoot.domain.definitions import DefinitionKind, InteractionVersion, Reference, StoredVersion, Version
+from folkmoot.domain.definitions import (
+    AgentVersion,
+    DefinitionKind,
+    InteractionVersion,
+    Reference,
+    StoredVersion,
+    Version,
+)
 from folkmoot.domain.routers import RouterVersion
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import BadDefinition, Conflict, Fault, NotFound
@@ -30,6 +38,7 @@ PUBLISH_ORDER = (
     DefinitionKind.AI_MODEL,
     DefinitionKind.MCP_CONNECTOR,
     DefinitionKind.OPEN_API_CONNECTOR,
+    DefinitionKind.CHANNEL,
     DefinitionKind.AGENT,
     DefinitionKind.ROUTER,
     DefinitionKind.INTERACTION,
@@ -100,13 +109,14 @@ def _where(document: Document) -> str:
 
 async def diff(
     database: Database, caller: Caller, documents: Sequence[Document], *, new_id: NewId, found: Discoveries | None = None,
-    prunes: bool = False,
+    prunes: bool = False, channel_apps: Mapping[str, AppShape] = NO_APPS,
 ) -> tuple[Change, ...]:  # fmt: skip
     """What `apply` would do now. Changes nothing. Raises BadDefinition as `apply` does."""
     changes: tuple[Change, ...] = ()
     try:
         async with database.writer() as writer:
-            changes = await _apply(writer, caller, documents, new_id=new_id, found=found or {}, prunes=prunes)
+            saving = _Saving(writer, caller, new_id, found or {}, channel_apps)
+            changes = await _apply(saving, documents, prunes=prunes)
             raise _TakenBack
     except _TakenBack:
         return changes
@@ -114,32 +124,43 @@ async def diff(
 
 async def apply(
     database: Database, caller: Caller, documents: Sequence[Document], *, new_id: NewId, found: Discoveries | None = None,
-    prunes: bool = False,
+    prunes: bool = False, channel_apps: Mapping[str, AppShape] = NO_APPS,
 ) -> tuple[Change, ...]:  # fmt: skip
     """Publish the documents in one transaction, each after what it refers to; a second time changes nothing.
 
-    `found`: what `look` gave. `prunes`: delete what the namespaces of the documents hold beside them. Raises BadDefinition with
+    `found`: what `look` gave. `channel_apps`: what is known of the apps of channels. `prunes`: delete what the namespaces of the documents hold beside them. Raises BadDefinition with
     the faults of all documents, each with its file and line where the document has them; Conflict where a connector was changed
     since its server was looked at.
     """
     async with database.writer() as writer:
-        return await _apply(writer, caller, documents, new_id=new_id, found=found or {}, prunes=prunes)
+        return await _apply(_Saving(writer, caller, new_id, found or {}, channel_apps), documents, prunes=prunes)
 
 
-async def _apply(
-    writer: Writer, caller: Caller, documents: Sequence[Document], *, new_id: NewId, found: Discoveries, prunes: bool
-) -> tuple[Change, ...]:
-    _refuse([document.placed(fault) for document in documents for fault in faults_of(document.version)])
+@dataclass(frozen=True, slots=True)
+class _Saving:
+    """What all documents of a set are saved with."""
+
+    writer: Writer
+    caller: Caller
+    new_id: NewId
+    found: Discoveries
+    channel_apps: Mapping[str, AppShape]
+
+
+async def _apply(saving: _Saving, documents: Sequence[Document], *, prunes: bool) -> tuple[Change, ...]:
+    _refuse(
+        [document.placed(fault) for document in documents for fault in faults_of(document.version, saving.channel_apps)]
+    )
     changes = {}
     for kind in PUBLISH_ORDER:
         faults: list[Fault] = []
         for document in _in_order([each for each in documents if each.kind is kind]):
             try:
-                changes[id(document)] = await _publish(writer, caller, document, new_id=new_id, found=found)
+                changes[id(document)] = await _publish(saving, document)
             except BadDefinition as error:
                 faults += [document.placed(fault) for fault in error.faults]
         _refuse(faults)  # what refers to these would only fail with them
-    pruned = await _prune(writer, caller, documents) if prunes else []
+    pruned = await _prune(saving.writer, saving.caller, documents) if prunes else []
     return (*(changes[id(document)] for document in documents), *pruned)
 
 
@@ -167,12 +188,14 @@ def _peers(version: Version) -> Iterable[Reference]:
         return [each.router for each in version.candidates if each.router is not None]
     if isinstance(version, InteractionVersion) and version.swarm is not None:
         return version.swarm.interactions
+    if isinstance(version, AgentVersion):
+        return version.runs.specialists
     return ()
 
 
-async def _publish(writer: Writer, caller: Caller, document: Document, *, new_id: NewId, found: Discoveries) -> Change:
-    before = await _latest(writer, caller, document)
-    published = await _saved(writer, caller, document, before, new_id=new_id, found=found)
+async def _publish(saving: _Saving, document: Document) -> Change:
+    before = await _latest(saving.writer, saving.caller, document)
+    published = await _saved(saving, document, before)
     stored, changed = published.stored, published.outcome is Outcome.CHANGED
     return Change(
         document.kind, document.namespace, document.name, published.outcome, stored.number,
@@ -180,13 +203,15 @@ async def _publish(writer: Writer, caller: Caller, document: Document, *, new_id
     )  # fmt: skip
 
 
-async def _saved(
-    writer: Writer, caller: Caller, document: Document, before: Version | None, *, new_id: NewId, found: Discoveries
-) -> PublishedVersion:
+async def _saved(saving: _Saving, document: Document, before: Version | None) -> PublishedVersion:
+    writer, caller, new_id = saving.writer, saving.caller, saving.new_id
     version, place = document.version, {"namespace": document.namespace, "name": document.name}
     if not isinstance(version, McpConnectorVersion | OpenApiConnectorVersion):
-        return await publish_in(writer, caller, **place, version=version, new_id=new_id)
-    discovery = found.get(document.key)
+        return await publish_in(
+            writer, caller, namespace=document.namespace, name=document.name, version=version, new_id=new_id,
+            channel_apps=saving.channel_apps,
+        )  # fmt: skip
+    discovery = saving.found.get(document.key)
     if discovery is not None:
         published, _ = await connectors.save_in(
             writer, caller, **place, version=version, discovery=discovery, new_id=new_id
@@ -194,7 +219,9 @@ async def _saved(
         return published
     if isinstance(version, OpenApiConnectorVersion) and isinstance(before, OpenApiConnectorVersion):
         version = replace(version, server_url=before.server_url)
-    published = await publish_in(writer, caller, **place, version=version, new_id=new_id)
+    published = await publish_in(
+        writer, caller, namespace=document.namespace, name=document.name, version=version, new_id=new_id
+    )
     if published.outcome is not Outcome.UNCHANGED:
         raise Conflict(f"The {_where(document)} was changed since its server was looked at. Apply the files again.")
     return published

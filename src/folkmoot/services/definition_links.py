@@ -10,6 +10,7 @@ from typing import TypeVar, assert_never
 from uuid import UUID
 
 from folkmoot.domain.binding_checks import faults_beside, faults_of_targets
+from folkmoot.domain.channels import ChannelVersion
 from folkmoot.domain.checking import operations_of
 from folkmoot.domain.connectors import (
     ConnectorHeader,
@@ -31,6 +32,7 @@ from folkmoot.domain.definitions import (
 )
 from folkmoot.domain.participant_checks import faults_of_participant, faults_of_router_in
 from folkmoot.domain.routers import CandidateKind, RouterCandidate, RouterVersion
+from folkmoot.domain.schema_documents import step
 from folkmoot.domain.swarms import SwarmSettings
 from folkmoot.domain.tool_bindings import BindingInput, OnOperation, OperationBinding, SecretInput
 from folkmoot.kernel.errors import BadInput, Fault
@@ -72,6 +74,8 @@ class Links:
                 return version
             case CredentialStackVersion():
                 return await self._stack(version)
+            case ChannelVersion():
+                return await self._channel(version)
             case _:
                 assert_never(version)
 
@@ -265,6 +269,10 @@ class Links:
                 entry = replace(entry, credential=settled)
             entries.append(entry)
         return replace(version, entries=tuple(entries))
+
+    async def _channel(self, version: ChannelVersion) -> ChannelVersion:
+        links = {name: await self._secret(step("/secrets", name), link) for name, link in version.secrets.items()}
+        return replace(version, secrets=links)
 
     async def _secret(self, pointer: str, secret: Reference) -> Reference:
         found = await secret_links.find(self._reader, self._tenant_id, secret=secret, namespace=self._namespace)

@@ -6,9 +6,12 @@ that a definition of the same name that is made later is another one. Deliberate
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, assert_never
 
+from folkmoot.domain.channel_checks import faults_of_channel, faults_of_channel_name
+from folkmoot.domain.channels import NO_APPS, AppShape, ChannelVersion
 from folkmoot.domain.checking import faults_of_agent, faults_of_interaction, faults_of_model
 from folkmoot.domain.connector_checks import faults_of_mcp_connector, faults_of_open_api_connector
 from folkmoot.domain.connectors import McpConnectorVersion, OpenApiConnectorVersion
@@ -30,11 +33,11 @@ from folkmoot.domain.routers import RouterVersion
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import BadDefinition, Conflict, Fault, NotFound
 from folkmoot.kernel.ids import NewId
-from folkmoot.services import namespaces, references
+from folkmoot.services import agent_links, namespaces, references
 from folkmoot.services.definition_links import Links
 from folkmoot.services.references import NOUNS
 from folkmoot.services.router_links import chain_faults
-from folkmoot.store import audit, definitions, routers, tenancy
+from folkmoot.store import audit, definitions, routers, specialists, tenancy
 from folkmoot.store.database import Database, Reader, Writer
 from folkmoot.store.definitions import Outcome
 
@@ -50,14 +53,17 @@ class PublishedVersion:
 
 
 async def publish(
-    database: Database, caller: Caller, *, namespace: str, name: str, version: Version, new_id: NewId, only_if_new: bool = False
+    database: Database, caller: Caller, *, namespace: str, name: str, version: Version, new_id: NewId, only_if_new: bool = False,
+    channel_apps: Mapping[str, AppShape] = NO_APPS,
 ) -> PublishedVersion:  # fmt: skip
     """Create a definition with its first version, or add the next one. Raises BadDefinition with every fault.
 
-    `only_if_new`: Conflict where there is one of this name.
+    `only_if_new`: Conflict where there is one of this name. `channel_apps`: what is known of the apps of channels.
     """
     async with database.writer() as writer:
-        published = await publish_in(writer, caller, namespace=namespace, name=name, version=version, new_id=new_id)
+        published = await publish_in(
+            writer, caller, namespace=namespace, name=name, version=version, new_id=new_id, channel_apps=channel_apps
+        )
         if only_if_new and published.outcome is not Outcome.CREATED:
             raise taken(kind_of(version), namespace, name)
         return published
@@ -70,17 +76,23 @@ def taken(kind: DefinitionKind, namespace: str, name: str) -> Conflict:
     )
 
 
-async def check_in(reader: Reader, caller: Caller, *, namespace: str, name: str, version: Version) -> Version:
+async def check_in(
+    reader: Reader, caller: Caller, *, namespace: str, name: str, version: Version, channel_apps: Mapping[str, AppShape] = NO_APPS
+) -> Version:  # fmt: skip
     """The version with its references settled to ids. Raises BadDefinition with every fault."""
     kind = kind_of(version)
     links = Links(reader, caller.tenant_id, namespace=namespace)
     linked = await links.settle(version)
     if isinstance(linked, RouterVersion):
         links.faults += await chain_faults(reader, caller.tenant_id, namespace=namespace, name=name, version=linked)
+    if isinstance(linked, AgentVersion):
+        linked, more = await agent_links.settled(reader, caller, namespace=namespace, name=name, version=linked)
+        links.faults += more
     faults = (
         *faults_of_name("/namespace", namespace, what="namespace"),
         *faults_of_name("/name", name, what=NOUNS[kind]),
-        *faults_of(linked),
+        *(faults_of_channel_name(name) if kind is DefinitionKind.CHANNEL else ()),
+        *faults_of(linked, channel_apps),
         *links.faults,
     )
     if faults:
@@ -89,13 +101,16 @@ async def check_in(reader: Reader, caller: Caller, *, namespace: str, name: str,
 
 
 async def publish_in(
-    writer: Writer, caller: Caller, *, namespace: str, name: str, version: Version, new_id: NewId
-) -> PublishedVersion:
+    writer: Writer, caller: Caller, *, namespace: str, name: str, version: Version, new_id: NewId,
+    channel_apps: Mapping[str, AppShape] = NO_APPS,
+) -> PublishedVersion:  # fmt: skip
     """The same within a transaction that is open."""
     kind, tenant_id = kind_of(version), caller.tenant_id
     if kind is DefinitionKind.ROUTER:
         await routers.lock(writer, tenant_id)  # of two that lead to each other the second one sees the first
-    linked = await check_in(writer, caller, namespace=namespace, name=name, version=version)
+    if isinstance(version, AgentVersion) and version.runs.specialists:
+        await specialists.lock(writer, tenant_id)
+    linked = await check_in(writer, caller, namespace=namespace, name=name, version=version, channel_apps=channel_apps)
     place = await tenancy.get_or_create_namespace(writer, tenant_id, name=namespace, new_id=new_id)
     made = await definitions.publish(
         writer, tenant_id, kind=kind, namespace_id=place.namespace_id, name=name, body=linked,
@@ -131,12 +146,14 @@ def kind_of(version: Version) -> DefinitionKind:
             return DefinitionKind.OPEN_API_CONNECTOR
         case CredentialStackVersion():
             return DefinitionKind.CREDENTIAL_STACK
+        case ChannelVersion():
+            return DefinitionKind.CHANNEL
         case _:
             assert_never(version)
 
 
-def faults_of(version: Version) -> tuple[Fault, ...]:
-    """What is wrong with a version in itself."""
+def faults_of(version: Version, channel_apps: Mapping[str, AppShape] = NO_APPS) -> tuple[Fault, ...]:
+    """What is wrong with a version in itself. `channel_apps`: what is known of the apps of channels."""
     match version:
         case AgentVersion():
             return faults_of_agent(version)
@@ -152,6 +169,8 @@ def faults_of(version: Version) -> tuple[Fault, ...]:
             return faults_of_open_api_connector(version)
         case CredentialStackVersion():
             return faults_of_stack(version)
+        case ChannelVersion():
+            return faults_of_channel(version, channel_apps)
         case _:
             assert_never(version)
 

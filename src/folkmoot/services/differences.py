@@ -13,15 +13,17 @@ from enum import Enum
 from typing import Any
 from uuid import UUID
 
+from folkmoot.domain.agent_settings import AgentBudget, AgentRunSettings
 from folkmoot.domain.definitions import Reference, Version
 from folkmoot.domain.routers import CandidateKind
 from folkmoot.domain.schema_documents import step
 
 Json = Any
 
-SPREAD = ("later", "server")  # fields whose own fields stand among the others on the wire
+SPREAD = ("later", "server", "runs")  # fields whose own fields stand among the others on the wire
 UNSAID = CandidateKind.AGENT  # what a link of a participant leads to where nothing else is said
 NESTED = {"compactionModel": "contextSettings"}  # fields that stand inside another one on the wire
+_RENAMED = {(AgentRunSettings, "budget"): "agentBudget", (AgentBudget, "calls"): "modelCalls"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ def _fields(value: Any, *, shown: Callable[[Reference], str]) -> dict[str, Json]
         part = _plain(whole, shown=shown)
         if part in ([], None) or whole is UNSAID:
             continue  # nothing listed is as if nothing was said
-        plain.update(part if field.name in SPREAD else {wire_name(field.name): part})
+        plain.update(part if field.name in SPREAD else {field_name(type(value), field.name): part})
     for name, place in NESTED.items():
         if name in plain:
             plain[place] = {**plain[place], name: plain.pop(name)}
@@ -106,7 +108,12 @@ def _span(span: timedelta) -> str:
     return "".join(f"{count}{unit}" for count, unit in counts if count) or f"{span.microseconds / 1000:g}ms"
 
 
+def field_name(of: type, name: str) -> str:
+    """The name of a dataclass's field as the wire has it."""
+    return _RENAMED.get((of, name)) or wire_name(name)
+
+
 def wire_name(name: str) -> str:
-    """A field's name as the wire has it."""
+    """A name in the wire's spelling."""
     head, *rest = name.split("_")
     return head + "".join(part.capitalize() for part in rest)

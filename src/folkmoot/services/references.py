@@ -21,6 +21,7 @@ NOUNS = {
     DefinitionKind.MCP_CONNECTOR: "MCP connector",
     DefinitionKind.OPEN_API_CONNECTOR: "OpenAPI connector",
     DefinitionKind.CREDENTIAL_STACK: "credential stack",
+    DefinitionKind.CHANNEL: "channel",
 }
 
 

@@ -6,17 +6,17 @@ own links, which `definition_links` settles.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from uuid import UUID
 
 from folkmoot.domain.definitions import DefinitionKind, Reference
+from folkmoot.domain.references import VersionLink
 from folkmoot.domain.router_chains import circle, too_long
 from folkmoot.domain.routers import MAX_DEPTH, RouterVersion
 from folkmoot.kernel.errors import Fault, NotFound
 from folkmoot.services import references
 from folkmoot.store import routers
 from folkmoot.store.database import Reader
-from folkmoot.store.routers import RouterLink
 
 _POINTER = "/candidates"
 _NEW = -1  # the number of the version that is to be
@@ -34,9 +34,9 @@ async def chain_faults(
     except NotFound:
         own = None
     known = await routers.links(reader, tenant_id)
-    titles = {link.router_id: link.title for link in known} | {own: f"{namespace}/{name}"}
-    links, start = _graph(known, own, version), (own, _NEW)
-    return tuple(faults_of_chains(_named(circle(links, start), titles), lambda: _named(too_long(links, start), titles)))
+    routed = [each.router for each in version.candidates if each.router is not None]
+    graph = Graph(known, own, routed, title=f"{namespace}/{name}")
+    return tuple(faults_of_chains(graph.circle(), graph.too_long))
 
 
 def faults_of_chains(closed: Sequence[str], long: Callable[[], Sequence[str]]) -> Iterator[Fault]:
@@ -49,20 +49,31 @@ def faults_of_chains(closed: Sequence[str], long: Callable[[], Sequence[str]]) -
         yield Fault(_POINTER, message)
 
 
-def _graph(known: Sequence[RouterLink], own: UUID | None, version: RouterVersion) -> dict[Node, list[Node]]:
-    """What leads to what, `own` without a version leading to the version that is to be."""
-    latest: dict[UUID | None, int] = {**{link.router_id: link.number for link in known}, own: _NEW}
-    routed = [each.router for each in version.candidates if each.router is not None]
-    chosen: list[tuple[Node, UUID | None, int | None]] = [
-        *(((link.router_id, link.number), link.chosen_id, link.chosen_version) for link in known),
-        *(((own, _NEW), link.definition_id, link.version) for link in routed),
-    ]
-    links: dict[Node, list[Node]] = {}
-    for node, router_id, number in chosen:
-        if router_id is not None and router_id in latest:
-            links.setdefault(node, []).append((router_id, number or latest[router_id]))
-    return links
+class Graph:
+    """Which versions lead to which once `own` (null: it is new) has a version with `links`. What leads to the latest one leads to that."""
 
+    def __init__(
+        self, known: Sequence[VersionLink], own: UUID | None, links: Sequence[Reference], *, title: str
+    ) -> None:
+        self._titles: dict[UUID | None, str] = {**{link.definition_id: link.title for link in known}, own: title}
+        self._links: dict[Node, list[Node]] = {}
+        self._start: Node = (own, _NEW)
+        latest: dict[UUID | None, int] = {**{link.definition_id: link.number for link in known}, own: _NEW}
+        followed: list[tuple[Node, UUID | None, int | None]] = [
+            *(((link.definition_id, link.number), link.linked_id, link.linked_version) for link in known),
+            *((self._start, link.definition_id, link.version) for link in links),
+        ]
+        for node, following, number in followed:
+            if following is not None and following in latest:
+                self._links.setdefault(node, []).append((following, number or latest[following]))
 
-def _named(chain: Sequence[Node], titles: Mapping[UUID | None, str]) -> list[str]:
-    return [titles[router_id] for router_id, _ in chain]
+    def circle(self) -> list[str]:
+        """The titles of a circle that the version closes; none if it closes none."""
+        return self._named(circle(self._links, self._start))
+
+    def too_long(self, most: int = MAX_DEPTH) -> list[str]:
+        """The titles of a chain of more than `most` through the version; only where it reaches no circle."""
+        return self._named(too_long(self._links, self._start, most))
+
+    def _named(self, chain: Sequence[Node]) -> list[str]:
+        return [self._titles[definition_id] for definition_id, _ in chain]

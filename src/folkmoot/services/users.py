@@ -41,7 +41,7 @@ async def get(database: Database, caller: Caller, *, user_id: UUID) -> User:
     async with database.reader() as reader:
         found = await users.get(reader, caller.tenant_id, user_id=user_id)
     if found is None:
-        raise _missing(user_id)
+        raise missing(user_id)
     return found
 
 
@@ -64,7 +64,7 @@ async def set_role(database: Database, caller: Caller, *, user_id: UUID, role: R
     """Another role, which holds from the user's next request on. Raises NotFound, NotPermitted, Conflict for the last owner."""
     async with database.writer() as writer:
         owners = await users.lock_owners(writer, caller.tenant_id)
-        before = await _changeable(writer, caller, user_id)
+        before = await changeable(writer, caller, user_id)
         if before.role is role:
             return before
         _check_grant(caller, role)
@@ -75,20 +75,21 @@ async def set_role(database: Database, caller: Caller, *, user_id: UUID, role: R
 
 
 async def remove(database: Database, caller: Caller, *, user_id: UUID) -> User:
-    """Remove a user and revoke their keys, and those that rest on them, for good. Raises NotFound, NotPermitted, Conflict for the last owner."""
+    """Remove a user with their addresses, and revoke their keys and those that rest on them, for good. Raises NotFound, NotPermitted, Conflict for the last owner."""
     async with database.writer() as writer:
         owners = await users.lock_owners(writer, caller.tenant_id)
-        before = await _changeable(writer, caller, user_id)
+        before = await changeable(writer, caller, user_id)
         _keep_an_owner(before, owners)
         removed = await users.remove(writer, caller.tenant_id, user_id=user_id)
         await _note(writer, caller, "user.removed", removed, role=before.role.value)
         return removed
 
 
-async def _changeable(writer: Writer, caller: Caller, user_id: UUID) -> User:
+async def changeable(writer: Writer, caller: Caller, user_id: UUID) -> User:
+    """The user, locked, whom the caller may act on. Raises NotFound, NotPermitted for somebody above the caller."""
     found = await users.lock(writer, caller.tenant_id, user_id=user_id)
     if found is None:
-        raise _missing(user_id)
+        raise missing(user_id)
     if found.role is Role.OWNER:
         caller.require(Right.MANAGE_OWNERS)
     if is_above(found.role, caller.role):
@@ -121,7 +122,7 @@ def _fault_of_name(name: str) -> Fault | None:
     return None
 
 
-def _missing(user_id: UUID) -> NotFound:
+def missing(user_id: UUID) -> NotFound:
     return NotFound(f"There is no user {user_id}. `folkmoot users list` shows those there are.")
 
 

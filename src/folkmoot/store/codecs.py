@@ -15,6 +15,7 @@ from pydantic import Field, TypeAdapter
 from pydantic_core import PydanticSerializationError
 
 from folkmoot.domain import items
+from folkmoot.domain.channels import ChannelVersion
 from folkmoot.domain.connectors import McpConnectorVersion, OpenApiConnectorVersion
 from folkmoot.domain.credentials import CredentialStackVersion
 from folkmoot.domain.definitions import (
@@ -106,6 +107,7 @@ VERSIONS: dict[DefinitionKind, Codec[Any]] = {
     DefinitionKind.MCP_CONNECTOR: Codec(McpConnectorVersion),
     DefinitionKind.OPEN_API_CONNECTOR: Codec(OpenApiConnectorVersion),
     DefinitionKind.CREDENTIAL_STACK: Codec(CredentialStackVersion),
+    DefinitionKind.CHANNEL: Codec(ChannelVersion),
 }
 
 

@@ -6,24 +6,13 @@ are definitions, and what a circle is (`domain.router_chains`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from folkmoot.domain.references import VersionLink
 from folkmoot.store.database import Reader, Writer, queries
 
 _sql: Any = queries("routers")
-
-
-@dataclass(frozen=True, slots=True)
-class RouterLink:
-    """A version of a router, and a router that it may choose: null if it chooses none. `chosen_version` null: the latest enabled one."""
-
-    router_id: UUID
-    title: str
-    number: int
-    chosen_id: UUID | None
-    chosen_version: int | None
 
 
 async def lock(writer: Writer, tenant_id: UUID) -> None:
@@ -31,10 +20,10 @@ async def lock(writer: Writer, tenant_id: UUID) -> None:
     await _sql.lock(writer.connection, tenant_id=str(tenant_id))
 
 
-async def links(reader: Reader, tenant_id: UUID) -> list[RouterLink]:
+async def links(reader: Reader, tenant_id: UUID) -> list[VersionLink]:
     """Of enabled versions; those of one router by number."""
     return [
-        RouterLink(
+        VersionLink(
             row["definition_id"], f"{row['namespace']}/{row['name']}", row["number"], row["chosen_id"], row["chosen_version"]
         )
         async for row in _sql.links(reader.connection, tenant_id=tenant_id)

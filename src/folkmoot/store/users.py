@@ -60,7 +60,8 @@ async def set_role(writer: Writer, tenant_id: UUID, *, user_id: UUID, role: Role
 
 
 async def remove(writer: Writer, tenant_id: UUID, *, user_id: UUID) -> User:
-    """With all keys, for good. What the user did keeps the id, and the name is free again."""
+    """With all keys and addresses, for good. What the user did keeps the id, and the name is free again."""
+    await _sql.delete_addresses(writer.connection, tenant_id=tenant_id, user_id=user_id)
     await _sql.revoke_keys(writer.connection, tenant_id=tenant_id, user_id=user_id)
     return _user(await _sql.remove_user(writer.connection, tenant_id=tenant_id, user_id=user_id))
 

@@ -1,5 +1,9 @@
 """Users of a tenant. Deliberately absent: passwords; a user acts by keys."""
 
+from typing import Annotated
+
+from pydantic import Field
+
 from folkmoot.wire.formats import Datetime, Name, Page, RequestShape, ResponseShape, Uuid
 from folkmoot.wire.rights import Right, Role
 
@@ -33,3 +37,25 @@ class UserRoleRequest(RequestShape):
     """Gives a user another role."""
 
     role: Role
+
+
+class UserIdentity(ResponseShape):
+    """A user's address in the app of a channel: what comes from there is theirs. Of mail it is in lower case."""
+
+    user_id: Uuid
+    app: str
+    address: str
+    user_created_by_id: Uuid
+    date_created: Datetime
+
+
+class UserIdentities(ResponseShape):
+    """All addresses of a user, one in each app."""
+
+    items: tuple[UserIdentity, ...]
+
+
+class UserIdentityRequest(RequestShape):
+    """Sets a user's address in an app, in place of another one."""
+
+    address: Annotated[str, Field(min_length=1, max_length=1_000)]

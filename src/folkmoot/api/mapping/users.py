@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from folkmoot.domain import rights as domain
+from folkmoot.domain.identities import Identity
 from folkmoot.domain.tenancy import User
 from folkmoot.wire import users as wire
 from folkmoot.wire.rights import Right, Role
@@ -21,4 +22,14 @@ def user(found: User) -> wire.User:
         role=Role(found.role),
         rights=tuple(Right(right) for right in domain.Right if right in rights),
         date_removed=found.removed_at,
+    )
+
+
+def identity(found: Identity) -> wire.UserIdentity:
+    return wire.UserIdentity(
+        user_id=found.user_id,
+        app=found.app,
+        address=found.address,
+        user_created_by_id=found.created_by,
+        date_created=found.created_at,
     )

@@ -1,4 +1,4 @@
-"""Agents, routers, AI models, interactions, connectors and credential stacks: by name below their namespace, by id at the top. Each kind has the same routes.
+"""Agents, routers, AI models, interactions, connectors, credential stacks and channels: by name below their namespace, by id at the top. Each kind has the same routes.
 
 Annotations are evaluated when a route is made, for the bodies' types differ by kind; so no `from __future__ import annotations`.
 """
@@ -13,7 +13,7 @@ from fastapi import APIRouter, Depends, Response
 from folkmoot.api.bodies import KeyedRoute
 from folkmoot.api.document import shown_as
 from folkmoot.api.doors import Caller, Doors, Doorway, Reader, may
-from folkmoot.api.mapping import agents, ai_models, connectors, credential_stacks, interactions, routers
+from folkmoot.api.mapping import agents, ai_models, channels, connectors, credential_stacks, interactions, routers
 from folkmoot.api.mapping.cursors import name_cursor, number_cursor, read_name_cursor, read_number_cursor
 from folkmoot.api.mapping.references import version_at
 from folkmoot.api.paging import DEFAULT_LIMIT, Limit, cut
@@ -63,7 +63,7 @@ def writing_down(version_of: Callable[[Any], DomainVersion]) -> Save:
     ) -> PublishedVersion:
         return await definitions.publish(
             doors.of(caller), caller, namespace=namespace, name=name, version=version_of(body), new_id=doors.new_id,
-            only_if_new=only_if_new,
+            only_if_new=only_if_new, channel_apps=doors.channel_apps,
         )  # fmt: skip
 
     return save
@@ -234,6 +234,12 @@ KINDS = (
         writing_down(credential_stacks.version_of), credential_stacks.stack, credential_stacks.version,
         # Who says where a key is sent must be one who may have the key.
         {"entries": [{"name": "spare", "provider": "openai-compatible", "baseUrl": "http://127.0.0.1:11434/v1"}]}, Right.MANAGE_SECRETS,
+    ),
+    Kind(
+        DefinitionKind.CHANNEL, "channels", "channel", wire.ChannelRequest, wire.ChannelVersionRequest, wire.Channel, wire.ChannelPage,
+        wire.ChannelVersionPage, writing_down(channels.version_of), channels.channel, channels.version,
+        # It makes the server talk to the outside.
+        {"app": "webhook", "settings": {"url": "https://hooks.example.com/folkmoot"}}, Right.MANAGE_CONNECTORS,
     ),
 )  # fmt: skip
 

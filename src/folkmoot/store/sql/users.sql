@@ -33,6 +33,9 @@ returning tenant_id, user_id, name, role, created_by, created_at, updated_at, re
 update api_key set revoked_at = folkmoot_now()
 where tenant_id = :tenant_id and (user_id = :user_id or :user_id = any(rests_on)) and revoked_at is null;
 
+-- name: delete_addresses!
+delete from user_identity where tenant_id = :tenant_id and user_id = :user_id;
+
 -- name: remove_user^
 update app_user set removed_at = folkmoot_now(), updated_at = folkmoot_now() where tenant_id = :tenant_id and user_id = :user_id
 returning tenant_id, user_id, name, role, created_by, created_at, updated_at, removed_at;

@@ -7,11 +7,15 @@ schemas, references).
 
 from folkmoot.wire.definitions.agents import (
     Agent,
+    AgentBudget,
+    AgentBudgetRequest,
     AgentPage,
     AgentRequest,
     AgentVersion,
     AgentVersionPage,
     AgentVersionRequest,
+    ConsentRule,
+    ConsentRuleRequest,
     SamplingSettings,
     SamplingSettingsRequest,
 )
@@ -41,6 +45,14 @@ from folkmoot.wire.definitions.bindings import (
     WebAccessRequest,
 )
 from folkmoot.wire.definitions.budgets import InteractionBudget, InteractionBudgetRequest
+from folkmoot.wire.definitions.channels import (
+    Channel,
+    ChannelPage,
+    ChannelRequest,
+    ChannelVersion,
+    ChannelVersionPage,
+    ChannelVersionRequest,
+)
 from folkmoot.wire.definitions.connectors import (
     ConnectorChanges,
     ConnectorHeader,
@@ -127,6 +139,8 @@ from folkmoot.wire.definitions.routers import (
 
 __all__ = [
     "Agent",
+    "AgentBudget",
+    "AgentBudgetRequest",
     "AgentPage",
     "AgentRequest",
     "AgentVersion",
@@ -142,6 +156,12 @@ __all__ = [
     "AiModelVersion",
     "AiModelVersionPage",
     "AiModelVersionRequest",
+    "Channel",
+    "ChannelPage",
+    "ChannelRequest",
+    "ChannelVersion",
+    "ChannelVersionPage",
+    "ChannelVersionRequest",
     "ChatMode",
     "ConnectorAuthenticationHeader",
     "ConnectorAuthenticationHeaderRequest",
@@ -152,6 +172,8 @@ __all__ = [
     "ConnectorChanges",
     "ConnectorHeader",
     "ConnectorHeaderRequest",
+    "ConsentRule",
+    "ConsentRuleRequest",
     "CredentialStack",
     "CredentialStackEntry",
     "CredentialStackEntryRequest",
