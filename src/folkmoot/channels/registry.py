@@ -39,8 +39,7 @@ class ChannelApps:
         self._targets = dict(SHIPPED)
         self._faults: dict[str, str] = {}
         self._loaded: dict[str, Channel] = {}
-        self.refused: tuple[str, ...] = ()
-        self._admit(entry_points(group=GROUP) if found is None else found)
+        self.refused: tuple[str, ...] = self._admit(entry_points(group=GROUP) if found is None else found)
         for words in self.refused:
             _log.warning("%s", words)
 
@@ -70,7 +69,7 @@ class ChannelApps:
             return str(error)
         return None
 
-    def _admit(self, found: Iterable[EntryPoint]) -> None:
+    def _admit(self, found: Iterable[EntryPoint]) -> tuple[str, ...]:
         by_name: dict[str, set[str]] = defaultdict(set)
         for entry in found:
             by_name[entry.name].add(entry.value)
@@ -87,7 +86,7 @@ class ChannelApps:
                 refused.append(f"The channel app '{name}' is not used: {words}.")
             else:
                 self._targets[name] = values.pop()
-        self.refused = tuple(refused)
+        return tuple(refused)
 
 
 def _made(name: str, target: str, world: ChannelWorld) -> Channel:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from folkmoot.channels.channel import ChannelWorld, SecretNames
 from folkmoot.channels.http import problem
 from folkmoot.domain.channels import (
@@ -18,7 +21,7 @@ from folkmoot.domain.channels import (
 
 class WebChannel:
     app = WEB
-    settings_schema = {"type": "object", "additionalProperties": False}
+    settings_schema: Mapping[str, Any] = {"type": "object", "additionalProperties": False}
     secret_names = SecretNames()
     polls = False
 

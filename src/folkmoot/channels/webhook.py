@@ -6,6 +6,7 @@ where a message goes is what the channel's definition says.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from folkmoot.channels.channel import ChannelDown, ChannelRefused, ChannelWorld, SecretNames
@@ -30,7 +31,7 @@ _LONGEST = {"token": 200, "secret": 200, "reason": 2_000}
 
 class WebhookChannel:
     app = "webhook"
-    settings_schema = {
+    settings_schema: Mapping[str, Any] = {
         "type": "object",
         "required": ["url"],
         "additionalProperties": False,
