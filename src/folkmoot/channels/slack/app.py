@@ -31,7 +31,16 @@ _JSON = "application/json; charset=utf-8"
 _CHANGES = frozenset({MessageKind.CONSENT_DECIDED, MessageKind.CONSENT_EXPIRED})
 # what may go away by itself; all other errors are about the token, the channel or the message
 _PASSING = frozenset(
-    ["ratelimited", "rate_limited", "message_limit_exceeded", "internal_error", "fatal_error", "service_unavailable", "request_timeout", "team_added_to_org"]
+    [
+        "ratelimited",
+        "rate_limited",
+        "message_limit_exceeded",
+        "internal_error",
+        "fatal_error",
+        "service_unavailable",
+        "request_timeout",
+        "team_added_to_org",
+    ]
 )
 _TOO_MANY = 429
 _LONGEST_WAIT_SECONDS = 3_600.0
