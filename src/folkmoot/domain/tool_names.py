@@ -12,7 +12,6 @@ from folkmoot.kernel.errors import Fault
 
 PROTOCOL_TOOLS = ("pass", "call_vote", "ask", "propose_solution", "agree", "disagree", "answer")
 MANAGER_TOOLS = ("dispatch", "finish")  # of managed interactions alone; elsewhere a tool may have such a name
-DELEGATE_TOOL = "delegate"  # of the runs of agents that have specialists; elsewhere a tool may have this name
 READ_RESULT_TOOL = "read_tool_result"
 START_TOOL = "start_interaction"
 AWAIT_TOOL = "await_interactions"
