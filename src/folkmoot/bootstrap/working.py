@@ -20,13 +20,16 @@ from folkmoot.bootstrap.messages import sending
 from folkmoot.bootstrap.outside import Outside, open_outside
 from folkmoot.domain.operations import SecretHeader, header_value
 from folkmoot.domain.providers import is_usual_way
+from folkmoot.kernel.tokens import TOKEN_BYTES, token_of
 from folkmoot.llm.catalogue import prices_of
+from folkmoot.runtime.delegations import Delegations
 from folkmoot.runtime.options import WorkerOptions
 from folkmoot.runtime.sub_runs import SubRuns
 from folkmoot.runtime.tool_calls import ToolCalls
 from folkmoot.runtime.watched import Watched
 from folkmoot.runtime.worker import Identity, Worker
 from folkmoot.runtime.workshop import Workshop
+from folkmoot.services.consents import seal_consent
 from folkmoot.services.secrets import open_sealed, open_secret
 from folkmoot.settings import Settings
 from folkmoot.store.appends import Appender

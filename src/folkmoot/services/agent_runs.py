@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
 from folkmoot.domain.agent_runs import AgentRun, ChatItem
 from folkmoot.domain.budgets import Budget
-from folkmoot.domain.channels import WEB
+from folkmoot.domain.channels import WEB, ChannelVersion
 from folkmoot.domain.definitions import AgentVersion, DefinitionKind, Reference, StoredVersion
 from folkmoot.domain.items import StoredItem
 from folkmoot.domain.rights import Right, Role
@@ -47,7 +47,7 @@ class AgentStart:
     reply_params: str | None = None
     conversation_id: UUID | None = None
     budget: Budget | None = None
-    fields: StartFields = StartFields()
+    fields: StartFields = field(default_factory=StartFields)
 
 
 async def start(
@@ -211,7 +211,17 @@ async def _channel(reader: Reader, caller: Caller, agent: StoredVersion, wanted:
     """The app by which the owner is reached, and its definition; the server's own pages need none."""
     assert isinstance(agent.body, AgentVersion)
     name = wanted or agent.body.runs.channel or WEB
-    return name, None
+    if name == WEB:
+        return WEB, None
+    namespace, _, bare = name.rpartition("/")
+    link = Reference(name=bare, namespace=namespace or None)
+    stored = await references.enabled(
+        reader, caller.tenant_id, kind=DefinitionKind.CHANNEL, reference=link, namespace=agent.definition.namespace
+    )
+    if isinstance(stored, str):
+        raise BadInput(f"The run was not started. {stored}", (Fault("/channel", stored),))
+    assert isinstance(stored.body, ChannelVersion)
+    return stored.body.app, stored.definition.definition_id
 
 
 async def _with_what_was_said(reader: Reader, caller: Caller, request: AgentStart) -> str:

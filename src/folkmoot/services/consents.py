@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from dataclasses import replace
 from uuid import UUID
 
 from folkmoot.domain.agent_runs import AgentRun, ChatItem, ConsentStatus
@@ -32,6 +31,8 @@ from folkmoot.services import answers
 from folkmoot.services.people import Tell
 from folkmoot.store import agent_runs, audit, channel_messages, chats, identities, users
 from folkmoot.store.database import Database, Reader, Writer
+from folkmoot.vault.sealing import Place, Vault
+from folkmoot.vault.texts import SecretText
 
 _DECIDED = {ConsentStatus.APPROVED: "approved", ConsentStatus.DECLINED: "declined"}
 
@@ -260,6 +261,19 @@ def _not_understood(received: ReceivedAnswer) -> str:
     return f"Your answer could not be read, and nothing was decided. Write APPROVE or DECLINE on the first line.{seen}"
 
 
-def with_over(caller: Caller, over: str) -> Caller:
-    """The same person, by another way."""
-    return replace(caller, over=over)
+# the secret of a request, on its way
+
+
+def seal_consent(vault: Vault, tenant_id: UUID, message_id: UUID, secret: str) -> bytes | None:
+    """A request's secret for its message; null where there is no key to seal it with: then it can be answered where the channel proves who
+    speaks, and on the server's pages."""
+    return vault.seal(SecretText(secret), _place(tenant_id, message_id)) if vault.has_keys else None
+
+
+def open_consent(vault: Vault, tenant_id: UUID, message_id: UUID, sealed: bytes) -> str:
+    """Raises SecretFault."""
+    return vault.open(sealed, _place(tenant_id, message_id)).reveal()
+
+
+def _place(tenant_id: UUID, message_id: UUID) -> Place:
+    return Place(tenant_id, "channel_message", message_id)
