@@ -8,9 +8,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -24,10 +26,12 @@ from folkmoot.domain.operations import SecretHeader
 from folkmoot.domain.runs import Claim
 from folkmoot.kernel.errors import NotFound
 from folkmoot.kernel.ids import NewId
+from folkmoot.kernel.tokens import TOKEN_BYTES, token_of
 from folkmoot.llm.catalogue import prices_of
 from folkmoot.llm.registry import Models
 from folkmoot.llm.scripted import ScriptedModel
 from folkmoot.runtime import large_results
+from folkmoot.runtime.delegations import Delegations
 from folkmoot.runtime.options import WorkerOptions
 from folkmoot.runtime.sub_runs import Caller, SubRuns
 from folkmoot.runtime.tool_calls import ToolCalls
@@ -35,10 +39,12 @@ from folkmoot.runtime.watched import Watched
 from folkmoot.runtime.worker import Identity, Worker
 from folkmoot.runtime.workshop import Workshop
 from folkmoot.services.closure import Workbench
+from folkmoot.services.consents import seal_consent
 from folkmoot.store.appends import Appender
 from folkmoot.store.database import Database, Notifier
 from folkmoot.tools.functions import CallContext, FunctionTools
 from folkmoot.vault.masks import OF_PROCESS
+from folkmoot.vault.sealing import Vault
 from folkmoot.vault.texts import SecretText
 
 QUICK = WorkerOptions(
@@ -47,6 +53,10 @@ QUICK = WorkerOptions(
 )  # fmt: skip
 PATIENCE = 30.0
 OpenSecret = Callable[[UUID, UUID, bytes], SecretText]
+
+
+def new_token() -> str:
+    return token_of(secrets.token_bytes(TOKEN_BYTES))
 
 
 class Listening:
@@ -147,10 +157,11 @@ async def crew(
     outside: Outside | None = None,
     open_secret: OpenSecret | None = None,
     bench: Workbench | None = None,
+    vault: Vault | None = None,
     **options: Any,
 ) -> AsyncIterator[Crew]:
     """A worker that runs until the block ends, and is then drained. `outside`: where its external operations are called.
-    `open_secret`: without it there is no vault. `bench`: what sub-runs are started with."""
+    `open_secret`: without it there is no vault. `bench`: what sub-runs are started with. `vault`: seals the secrets of consents."""
     appender, notifier = Appender(database), Notifier(database)
     model = model or Listening()
     tools = FunctionTools.discover(functions or {})
@@ -162,7 +173,8 @@ async def crew(
     )
     workshop = Workshop(
         database, appender, model, calls, Watched(notifier.tell), new_id, replace(QUICK, **options), lambda: True, os.environ.get,
-        lambda: 1.0, prices_of,
+        lambda: 1.0, prices_of, delegations=Delegations(database, sub_runs.bench, new_id, new_token, notifier.tell),
+        seal_consent=partial(seal_consent, vault) if vault is not None else lambda _, __, ___: None,
     )  # fmt: skip
     if open_secret is not None:
         workshop = replace(workshop, open_secret=open_secret)

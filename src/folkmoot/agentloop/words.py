@@ -57,7 +57,7 @@ def acting(state: LoopState) -> str:
 def evidence(goal: str, state: LoopState) -> str:
     """All that verifying goes by: the goal, the plan's criteria, and what was recorded."""
     assert state.plan is not None
-    parts = [f"The goal: {_quoted(goal)}", _criteria(state.plan), *_recorded(state)]
+    parts = [f"Verification {state.iteration + 1}. The goal: {_quoted(goal)}", _criteria(state.plan), *_recorded(state)]
     parts.append(
         "Call verdict: for each criterion by its number whether it is met, and which recorded result shows it. If all are met, give the answer for the "
         "person; else say what is missing."

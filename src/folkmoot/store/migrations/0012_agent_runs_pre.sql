@@ -148,8 +148,8 @@ create function folkmoot_delegation(tenant uuid, run uuid) returns table (run_id
 $$;
 
 -- The next item of a conversation: its number. The conversation's row is locked until the transaction ends.
-create function folkmoot_next_chat_number(tenant uuid, conversation uuid) returns bigint language sql as $$
-    update conversation set last_number = last_number + 1 where tenant_id = tenant and conversation_id = conversation returning last_number
+create function folkmoot_next_chat_number(tenant uuid, spoken_in uuid) returns bigint language sql as $$
+    update conversation set last_number = last_number + 1 where tenant_id = tenant and conversation_id = spoken_in returning last_number
 $$;
 
 -- A message over the channel of a run's root; none where the root is reached by the server's own pages.
