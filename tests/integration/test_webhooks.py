@@ -106,7 +106,7 @@ async def decide_one(server: Served) -> tuple[str, UUID]:
 @asynccontextmanager
 async def outbox(
     server: Served, *, allow: tuple[str, ...] = ("127.0.0.1",), after: asyncio.Event | None = None
-) -> AsyncIterator[Outbox]:
+) -> AsyncIterator[Sending[DueMessage]]:
     """What sends, when it is told to, and not before `after`."""
     installation = server.installation
     connections = Connections(allow, is_stdio_allowed=False)
@@ -117,7 +117,7 @@ async def outbox(
         return await connections.post(url, body, headers)
 
     try:
-        yield Outbox(installation.database, installation.vault, post, chance=lambda: 0.5, poll_seconds=60)
+        yield webhook_outbox.outbox(installation.database, installation.vault, post, chance=lambda: 0.5, poll_seconds=60)
     finally:
         await connections.close()
 

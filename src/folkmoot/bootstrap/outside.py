@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -61,6 +62,14 @@ class Outside:
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> int:
         return await self._connections.post(url, body, headers)
+
+    async def send(self, url: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, dict[str, str], bytes]:
+        """As `post`, with the answer's headers and the beginning of its body."""
+        return await self._connections.send(url, body, headers)
+
+    async def connect(self, host: str, port: int) -> socket.socket:
+        """A connection to a host's checked address, not blocking, the caller's to close."""
+        return await self._connections.connect(host, port)
 
     async def close(self) -> None:
         if self._opened is not None:
