@@ -104,7 +104,7 @@ parameters = {{ "path.definition_id" = {{ dictionary = "{noun}-ids" }} }}
 """
 NOUNS = {
     "agent": "optimist", "ai_model": "small", "interaction": "panel", "mcp_connector": "bench", "open_api_connector": "shop",
-    "credential_stack": "production", "router": "chooser",
+    "credential_stack": "production", "router": "chooser", "channel": "desk",
 }  # fmt: skip
 PATHS = {"mcp_connector": "connectors/mcp", "open_api_connector": "connectors/open-api"}
 # Under a budget that a request has set no run can be started any more.
@@ -203,6 +203,7 @@ async def seeds(server: Served, folder: Path) -> dict[str, list[Any]]:
     others["credential_stack"] = {
         "entries": [{"name": "here", "provider": "openai-compatible", "baseUrl": "http://127.0.0.1:1/v1"}]
     }
+    others["channel"] = {"app": "webhook", "settings": {"url": "https://hooks.example.com"}}
     await put(client, f"{base}/agents/by-name/sceptic", {"model": "small"})  # whom the example of a router names
     others["router"] = {"candidates": [{"agent": "optimist"}], "fallback": "optimist"}
     for noun, path in (
