@@ -21,7 +21,7 @@ def embedded_in(headers: list[str], *, address: str) -> tuple[str, str | None] |
     """The token and the secret, if it has one, of the first address of ours in these headers; those with a secret first."""
     local, _, domain = address.rpartition("@")
     ours = re.compile(
-        rf"(?<![\w.+-]){re.escape(local)}\+({_TOKEN})(?:\.({_SECRET}))?@{re.escape(domain)}(?![\w-])", re.IGNORECASE
+        rf"(?<![\w.+-]){re.escape(local)}\+({_TOKEN})(?:\.({_SECRET}))?@{re.escape(domain)}(?![\w.-]*\w)", re.IGNORECASE
     )
     found = [match for header in headers for match in ours.finditer(header)]
     for match in sorted(found, key=lambda match: match[2] is None):
