@@ -211,6 +211,7 @@ async def test_a_mail_server_inside_is_reached_only_where_the_operator_allows_it
     assert office.got == []
 
 
+@pytest.mark.filterwarnings("ignore:Requiring AUTH while not requiring TLS")
 @pytest.mark.parametrize("security", ["tls", "starttls"])
 async def test_a_password_goes_over_an_encrypted_connection(security: str, tmp_path: Path) -> None:
     tls = tls_at(tmp_path)
@@ -258,7 +259,7 @@ class Post:
 
 
 @asynccontextmanager
-async def mailbox(*, cert: Path | None = None) -> AsyncIterator[Post]:
+async def mailbox(*, cert: Path | None = None, tls: ssl.SSLContext | None = None) -> AsyncIterator[Post]:
     arguments = Namespace(
         demo_data=False, demo_user="moot", demo_password="pass", host=["127.0.0.1"], port="0", passlib_cfg=None,
         cert=str(cert) if cert else None, key=str(cert) if cert else None, tls=cert is not None,
@@ -271,7 +272,7 @@ async def mailbox(*, cert: Path | None = None) -> AsyncIterator[Post]:
         entered = await stack.enter_async_context(backend.login.demo_user_identity.new_session())
         box = await entered.mailbox_set.get_mailbox("INBOX")
         called = ProxyProtocolReader(ProxyProtocolNoop()).get_callback(IMAPServer(backend.login, config))
-        server = await asyncio.start_server(called, "127.0.0.1", 0)
+        server = await asyncio.start_server(called, "127.0.0.1", 0, ssl=tls)
         try:
             yield Post(server.sockets[0].getsockname()[1], box)
         finally:
@@ -411,10 +412,11 @@ async def test_a_server_that_says_nothing_is_let_go_of(app: Channel) -> None:
         await asyncio.wait_for(ended.wait(), 10)
 
 
-@pytest.mark.parametrize("security", ["starttls"])
+@pytest.mark.parametrize("security", ["starttls", "tls"])
 async def test_a_mailbox_is_read_over_an_encrypted_connection(security: str, tmp_path: Path) -> None:
     tls = tls_at(tmp_path)
-    async with mailbox(cert=tmp_path / "server.pem") as post:
+    kept = {"cert": tmp_path / "server.pem"} if security == "starttls" else {}
+    async with mailbox(**kept, tls=tls.server if security == "tls" else None) as post:
         await post.put(reply())
         given = boxed(post.port, imapSecurity=security)
         async with world(tls=tls.client) as trusting:

@@ -327,6 +327,7 @@ def test_a_mail_whose_text_cannot_be_read_is_no_answer_and_breaks_nothing(conten
         "@",
         "a@",
         "a b@x",
+        "ä@example.org",
     ],
 )
 def test_what_is_not_one_address_is_none(address: str) -> None:

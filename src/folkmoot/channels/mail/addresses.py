@@ -41,8 +41,12 @@ def token_in_ids(headers: list[str]) -> str | None:
 
 
 def one_address(text: str) -> Address | None:
-    """`person@example.org`, and nothing beside it."""
-    if len(text) > 320 or any(ord(character) < 33 or character in ",;<>\x7f" for character in text):
+    """`person@example.org`, and nothing beside it; in ASCII, as not every server on the way takes more."""
+    if (
+        len(text) > 320
+        or not text.isascii()
+        or any(ord(character) < 33 or character in ",;<>\x7f" for character in text)
+    ):
         return None
     try:
         found = Address(addr_spec=text)
