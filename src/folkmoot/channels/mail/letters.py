@@ -17,6 +17,8 @@ from folkmoot.domain.channels import AnswerOutcome, MessageKind, OutgoingMessage
 
 TOKEN_HEADER = "X-Folkmoot-Token"
 _LONGEST_SUBJECT = 200
+# as long as a line may be: a long id that is folded is no id any more
+_POLICY = SMTP.clone(max_line_length=998, cte_type="7bit")
 _HOW = (
     "How to answer: reply to this mail with APPROVE or DECLINE alone on the first line. Below it you may say why. "
     "Nothing is read of what your mail program quotes."
@@ -58,7 +60,7 @@ def one_line(text: str) -> str:
 
 
 def _mail(title: str, paragraphs: list[str], *, sender: Address, to: Address, now: datetime) -> EmailMessage:
-    made = EmailMessage(policy=SMTP)
+    made = EmailMessage(policy=_POLICY)
     made["Subject"] = one_line(title)
     made["From"] = sender
     made["To"] = to

@@ -58,10 +58,12 @@ def read_mail(
     embedded = embedded_in(headers.all(*_RECIPIENTS), address=reply_to)
     token, secret = embedded or (token_in_ids([*headers.all("references"), *headers.all("in-reply-to")]), None)
     sender = _sender(mail)
-    message_id = one_line(headers.first("message-id"))
+    message_id = headers.first("message-id")
+    is_fit = len(message_id) <= _LONGEST_ID and message_id.isascii() and message_id.isprintable()
+    known = message_id if is_fit else ""
     decision = _decision(mail)
     return ReceivedAnswer(
-        inbound_id=message_id if 0 < len(message_id) < _LONGEST_ID else f"sha256:{hashlib.sha256(raw).hexdigest()}",
+        inbound_id=known or f"sha256:{hashlib.sha256(raw).hexdigest()}",
         token=token,
         secret=secret,
         sender=sender,
@@ -70,7 +72,7 @@ def read_mail(
         reason=decision.reason,
         unread=decision.unread,
         is_automatic=_is_automatic(headers, is_own=sender == own.lower()),
-        reply_to=Origin(message_id[:_LONGEST_ID], one_line(_subject(mail)), uid, validity).as_text(),
+        reply_to=Origin(known, one_line(_subject(mail)), uid, validity).as_text(),
     )
 
 
