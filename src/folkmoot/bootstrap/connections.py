@@ -6,9 +6,9 @@ Loaded by `outside` when the first of them is needed, since the libraries take h
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Mapping
 
+from folkmoot.bootstrap.channel_world import channel_world
 from folkmoot.domain.connectors import Discovery
 from folkmoot.tools.addresses import Guard, guarded_client
 from folkmoot.tools.documents import fetch_document
@@ -17,16 +17,15 @@ from folkmoot.tools.openapi import discover, read_document
 
 _UPLOADED = "the uploaded document"
 _POST_SECONDS = 20.0  # for the whole of a request
-_CONNECT_SECONDS = 10.0
-_READ_BYTES = 1_048_576  # of an answer
 
 
 class Connections:
-    """`client` connects to nothing that the guard refuses; `mcp` starts commands only where the operator allows it."""
+    """`client` connects to nothing that the guard refuses; `mcp` starts commands only where the operator allows it; `world`: what channels may use."""
 
     def __init__(self, allow: tuple[str, ...], *, is_stdio_allowed: bool) -> None:
         self._guard = Guard(allow)
         self.client = guarded_client(self._guard)
+        self.world = channel_world(self._guard, self.client)
         self.mcp = McpTools(self._guard, is_stdio_allowed=is_stdio_allowed)
 
     async def close(self) -> None:
@@ -42,46 +41,6 @@ class Connections:
         """What a document offers; it takes its time. Raises ConnectorFault."""
         found = discover(read_document(body, source=url.partition("?")[0] if url else _UPLOADED), source=url)
         return Discovery(tuple(found.operations), tuple(found.left_out), found.base_url)
-
-    async def send(self, url: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, dict[str, str], bytes]:
-        """Status, headers (names in lower case) and the beginning of the body of the answer; redirects are not followed."""
-        request = self.client.build_request(
-            "POST", url, content=body, headers=dict(headers), extensions={"follows_redirects": False}
-        )
-        async with asyncio.timeout(_POST_SECONDS):
-            answer = await self.client.send(request, stream=True)
-            read = bytearray()
-            try:
-                async for piece in answer.aiter_bytes():
-                    read += piece
-                    if len(read) >= _READ_BYTES:
-                        break
-            finally:
-                await answer.aclose()
-        return (
-            answer.status_code,
-            {name.lower(): value for name, value in answer.headers.items()},
-            bytes(read[:_READ_BYTES]),
-        )
-
-    async def connect(self, host: str, port: int) -> socket.socket:
-        """To the first of the host's checked addresses that takes it. Raises AddressRefused and OSError."""
-        failure: OSError = OSError(f"'{host[:100]}' has no address")
-        for address in await self._guard.addresses(host, port):
-            family = socket.AF_INET6 if address.version == 6 else socket.AF_INET
-            made = socket.socket(family, socket.SOCK_STREAM)
-            made.setblocking(False)
-            try:
-                async with asyncio.timeout(_CONNECT_SECONDS):
-                    await asyncio.get_running_loop().sock_connect(made, (str(address), port))
-                return made
-            except OSError as error:
-                made.close()
-                failure = error
-            except BaseException:
-                made.close()
-                raise
-        raise failure
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> int:
         """The status of the answer, of which nothing is read; redirects are not followed."""

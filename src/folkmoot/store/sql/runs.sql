@@ -141,7 +141,7 @@ select p.*, w.pinged_at as worker_pinged_at, folkmoot_now() as now, coalesce(r.b
     case when r.body ? 'credentials' then jsonb_build_object('credential_stack', r.body -> 'credential_stack',
         'credentials', r.body -> 'credentials', 'allow_platform_fallback', r.body -> 'allow_platform_fallback') end as keys,
     r.body #> '{swarm,limits}' as swarm_limits, r.body -> 'duration_warning_to_ai' as duration_warning_to_ai, r.body -> 'ai_model_overrides' as ai_model_overrides,
-    x.pending_id as x_pending_id, x.kind as x_kind, x.asked_at as x_asked_at, x.expires_at as x_expires_at, folkmoot_card(x) as x_card,
+    x.pending_id as x_pending_id, x.kind as x_kind, x.asked_at as x_asked_at, x.expires_at as x_expires_at, folkmoot_card(x) as x_shown_card,
     x.binding_hash as x_binding_hash, x.outcome as x_outcome, x.answer as x_answer, x.answered_at as x_answered_at,
     x.answered_by as x_answered_by, x.answered_by_name as x_answered_by_name, x.channel as x_channel,
     (select i.created_at from item i where i.tenant_id = p.tenant_id and i.run_id = p.run_id
