@@ -229,7 +229,7 @@ def _read(setup: ChannelSetup, raw: bytes, found: Found | None = None) -> Receiv
     return read_mail(
         raw,
         reply_to=setup.settings["replyAddress"],
-        own=_sender(setup).addr_spec,
+        own=parseaddr(setup.settings["from"])[1],
         uid=found.uid if found else None,
         validity=found.validity if found else None,
     )
