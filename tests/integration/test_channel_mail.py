@@ -30,6 +30,7 @@ from pymap.backend.dict import DictBackend
 from pymap.imap import IMAPServer
 from pymap.parsing.message import AppendMessage
 from pymap.parsing.specials.flag import Seen
+from pysasl.hashing import BuiltinHash
 from standardwebhooks import Webhook
 
 from folkmoot.channels.channel import Channel, ChannelDown, ChannelRefused, Forged
@@ -163,6 +164,13 @@ async def test_what_a_model_wrote_is_inert(app: Channel, office: PostOffice) -> 
     assert office.envelopes[0][1] == ["owner@example.org"]
 
 
+async def test_a_request_that_is_quoted_without_a_mark_is_no_answer(app: Channel, office: PostOffice) -> None:
+    """An empty reply above it, and a text that a model begins with a word of ours."""
+    await app.send(setup(office), message(text="APPROVE\nas before"))
+    got = await answered(app, reply(text_in(office.got[0], "plain")))
+    assert got.answer is None and got.token == TOKEN
+
+
 async def test_text_of_any_script_arrives(app: Channel, office: PostOffice) -> None:
     await app.send(setup(office), message(title="Dürfen wir? 承認", text="Größe: 5 €, 承認\n" + "x" * 3_000))
     (mail,) = office.got
@@ -265,7 +273,7 @@ async def mailbox(*, cert: Path | None = None, tls: ssl.SSLContext | None = None
         cert=str(cert) if cert else None, key=str(cert) if cert else None, tls=cert is not None,
         inherited_sockets=None, proxy_protocol=None, debug=False,
     )  # fmt: skip
-    backend, config = await DictBackend.init(arguments)
+    backend, config = await DictBackend.init(arguments, hash_context=BuiltinHash(rounds=1))
     config.apply_context()
     async with AsyncExitStack() as stack:
         await backend.start(stack)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import suppress
 from email.message import EmailMessage
 from email.policy import SMTP
 from typing import Any
@@ -281,6 +282,37 @@ def test_text_that_is_made_to_be_slow_is_read_in_time(text: str) -> None:
     began = time.monotonic()
     read_decision("no\n" + text)
     assert time.monotonic() - began < 10
+
+
+SLOW = [b'"', b"(", b"a@b, ", b"=?utf-8?q?a?= ", b"<", b"\\", b"; a=b", b"; a*0=b", b'; a="', b";"]
+
+
+@pytest.mark.parametrize("piece", SLOW)
+def test_headers_that_are_made_to_be_slow_are_read_in_time(piece: bytes) -> None:
+    """Of the mail and of its parts, which a stranger may send to the address."""
+    top = b"From: ada@example.org\nTo: " + ADDRESS.encode() + b"\n"
+    long, part = piece * (60_000 // len(piece)), piece * (9_000 // len(piece))
+    parts = b"".join(b"--q\nContent-Type: text/plain" + part + b"\n\nyes\n" for _ in range(90))
+    for raw in (
+        top + b"Subject: " + long + b"\n\nyes",
+        top.replace(b"ada@example.org", long) + b"\nyes",
+        top + b"Content-Type: text/plain" + long + b"\n\nyes",
+        top + b"Content-Type: multipart/mixed; boundary=q\n\n" + parts + b"--q--\n",
+    ):
+        began = time.monotonic()
+        with suppress(MailUnreadable):  # what is nested without end
+            assert read(raw).inbound_id
+        assert time.monotonic() - began < 10
+
+
+def test_parts_within_parts_are_read_in_time() -> None:
+    nested = [b"Content-Type: multipart/mixed; boundary=%d\n\n--%d\n" % (n, n) for n in range(95)]
+    top = b"From: ada@example.org\nTo: " + ADDRESS.encode() + b"\n"
+    began = time.monotonic()
+    assert read(top + b"".join(nested) + b"\n" * 1_000_000).token == TOKEN
+    assert time.monotonic() - began < 10
+    with pytest.raises(MailUnreadable):
+        read(top + b"".join(nested) * 2)
 
 
 @pytest.mark.parametrize(
