@@ -209,7 +209,10 @@ async def seeds(server: Served, folder: Path) -> dict[str, list[Any]]:
     others["credential_stack"] = {
         "entries": [{"name": "here", "provider": "openai-compatible", "baseUrl": "http://127.0.0.1:1/v1"}]
     }
-    others["channel"] = {"app": "webhook", "settings": {"url": "https://hooks.example.com"}}
+    await put(client, f"{base}/secrets/by-name/signing", {"value": "a value"})
+    others["channel"] = {
+        "app": "webhook", "settings": {"url": "https://hooks.example.com"}, "secrets": {"signing": "signing"}
+    }  # fmt: skip
     await put(client, f"{base}/agents/by-name/sceptic", {"model": "small"})  # whom the example of a router names
     others["router"] = {"candidates": [{"agent": "optimist"}], "fallback": "optimist"}
     for noun, path in (

@@ -99,7 +99,7 @@ BODIES = {
 }
 KEY = {"provider": "openai", "credential": f"{NAMESPACE}/token"}
 ROUTER = {"candidates": [{"agent": "optimist"}], "fallback": "optimist"}
-CHANNEL = {"app": "webhook", "settings": {"url": "https://hooks.example"}, "secrets": {"key": f"{NAMESPACE}/token"}}
+CHANNEL = {"app": "webhook", "settings": {"url": "https://hooks.example"}, "secrets": {"signing": f"{NAMESPACE}/token"}}
 STACK = {"entries": [{"name": "ours", **KEY}]}
 DOCUMENT = {
     "openapi": "3.1.0",
