@@ -231,7 +231,7 @@ async def seeds(server: Served, folder: Path) -> dict[str, list[Any]]:
     key = (await client.post("/keys", json={"name": "second"})).json()["id"]
     user = (await client.post("/users", json={"name": "Ann", "role": "viewer"})).json()["id"]
     bearer = (await client.post("/users", json={"name": "Bea", "role": "viewer"})).json()["id"]
-    addresses = {"email": "bea@example.com", "slack": "U1", "pager": "7"}
+    addresses = {"email": "bea@example.com", "slack": "U1", "webhook": "7"}
     for app, address in addresses.items():
         await put(client, f"/users/by-id/{bearer}/identities/{app}", {"address": address})
     secret = (await put(client, f"{base}/secrets/by-name/other", {"value": "a value"}))["id"]
