@@ -9,16 +9,20 @@ import secrets
 import socket
 from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from uuid import UUID
 
 import uvicorn
 from fastapi import FastAPI
 
 from folkmoot.api.app import make_app
-from folkmoot.api.doors import Doors
+from folkmoot.api.doors import Doors, Inbound
+from folkmoot.bootstrap.channels import channel_apps
 from folkmoot.bootstrap.installation import Installation, bench_of
-from folkmoot.bootstrap.outside import open_outside
+from folkmoot.bootstrap.outside import Outside, open_outside
 from folkmoot.bootstrap.reaching import reach_of
+from folkmoot.domain.channels import HttpAnswer, InboundRequest
 from folkmoot.kernel.errors import BadInput
+from folkmoot.services import inbound
 from folkmoot.services.events import Hub
 
 _DEAD_MILLISECONDS = 60_000
@@ -43,11 +47,22 @@ async def open_api(
         async with open_outside(installation.settings) as outside:
             doors = Doors(
                 installation.database, hub, installation.notifier.tell, installation.new_id, bench_of(installation),
-                secrets.token_bytes, installation.vault, readiness, reach_of(installation, outside), installation.channel_apps,
+                secrets.token_bytes, installation.vault, readiness, reach_of(installation, outside), installation.channel_apps, _inbound(installation, outside),
             )  # fmt: skip
             yield make_app(doors)
     finally:
         await hub.close()
+
+
+def _inbound(installation: Installation, outside: Outside) -> Inbound:
+    apps = channel_apps(outside, installation.settings)
+
+    async def take_in(channel_id: UUID, request: InboundRequest) -> HttpAnswer:
+        return await inbound.receive(
+            installation.database, installation.vault, apps, channel_id=channel_id, request=request, tell=installation.notifier.tell
+        )  # fmt: skip
+
+    return take_in
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
