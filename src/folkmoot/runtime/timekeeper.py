@@ -22,7 +22,7 @@ from folkmoot.kernel.errors import FolkmootError
 from folkmoot.kernel.ids import NewId
 from folkmoot.runtime.options import WorkerOptions
 from folkmoot.services import trees
-from folkmoot.store import apps, contents, conversations, idempotency, runs, webhooks, workers
+from folkmoot.store import apps, contents, conversations, idempotency, runs, web_sessions, webhooks, workers
 from folkmoot.store.database import FAILURES, Database, Writer, try_lock
 
 _log = logging.getLogger("folkmoot.timekeeper")
@@ -93,6 +93,7 @@ class Timekeeper:
                 await contents.sweep(writer)
                 await idempotency.forget_old(writer)
                 await webhooks.forget_old(writer)
+                await web_sessions.forget_old(writer)
 
     async def _fail_poisonous_ones(self) -> None:
         """Each in a transaction of its own: the end of a sub-run locks its parent, and may hold no other run meanwhile."""
