@@ -12,7 +12,7 @@ import pytest_asyncio
 from api_at_hand import Served, served
 from browser_at_hand import Browser, browsing
 from crews import crew, until
-from web_at_hand import Waiting, consent_row, waiting_run
+from web_at_hand import CODE, Waiting, consent_row, waiting_run
 
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.ids import NewId
@@ -33,7 +33,7 @@ async def server(database_dsn: str, tmp_path: Path) -> AsyncIterator[Served]:
 @pytest_asyncio.fixture
 async def asked(server: Served, new_id: NewId) -> Waiting:
     owner = await keys.owner(server.installation.database)
-    return await waiting_run(server.installation.database, owner, new_id, what=HOSTILE)
+    return await waiting_run(server.installation.database, owner, new_id, what=HOSTILE, code=CODE)
 
 
 async def sign_in(browser: Browser, server: Served) -> None:
@@ -61,6 +61,7 @@ async def test_a_person_approves_and_the_run_goes_on_to_its_answer(
     async with browsing() as browser:
         await browser.open(f"{server.url}{asked.path}")
         assert "Bo" not in await browser.text()
+        await browser.write("#code", CODE + ENTER)  # which is no button, and decides nothing
         await browser.click("main a.button")
         await sign_in(browser, server)
         await settled(browser, "Consent to a call")
