@@ -11,9 +11,9 @@ from typing import Any
 import agents_at_hand as agents
 import httpx2
 import panels
-import pytest
 import pytest_asyncio
 from api_at_hand import Served, served, stranger_key
+from crews import crew, until
 from definitions_at_hand import shift_clock
 from web_at_hand import CODE, Waiting, consent_row, forms_of, key_of, visiting, waiting_run
 
@@ -94,12 +94,13 @@ async def test_over_https_cookies_are_secure_and_bound_to_the_host(database_dsn:
         assert cookie.startswith("__Host-folkmoot_form=") and "Secure" in cookie and "HttpOnly" in cookie
 
 
-@pytest.mark.parametrize(
-    "wanted",
-    ["https://evil.example/", "//evil.example/web/", "/\\evil.example", "/web/../../evil", "/web//evil.example\n", "javascript:alert(1)", "/keys", "/web/sign-in"],
-)  # fmt: skip
-async def test_no_way_on_leads_to_another_host(wanted: str) -> None:
-    assert safe_next(wanted) == "/web/agent-runs"
+def test_no_way_on_leads_to_another_host() -> None:
+    for wanted in (
+        "https://evil.example/", "//evil.example/web/", "/\\evil.example", "/web/../../evil", "/web//evil.example\n", "javascript:alert(1)", "/keys",
+        "/web/sign-in", "/web/x?next=//evil.example", "", None,
+    ):  # fmt: skip
+        assert safe_next(wanted) == "/web/agent-runs"
+    assert safe_next("/web/consent/abc") == "/web/consent/abc", "the negative control"
 
 
 async def test_signing_in_goes_on_to_the_page_that_was_asked_for_and_nowhere_else(server: Served) -> None:
@@ -113,26 +114,41 @@ async def test_signing_in_goes_on_to_the_page_that_was_asked_for_and_nowhere_els
             assert answer.headers["location"] == "/web/agent-runs"
 
 
-@pytest.mark.parametrize("what", ["key revoked", "user removed", "time over"])
-async def test_a_session_ends_with_its_key_its_user_and_its_time(
-    server: Served, owner: Caller, new_id: NewId, what: str
-) -> None:
+async def test_a_session_ends_with_its_key_its_user_and_its_time(server: Served, owner: Caller, new_id: NewId) -> None:
     """F43: at the next request, and with a form that was open before."""
     database = server.installation.database
-    key = await key_of(database, owner, new_id)
-    async with visiting(server, key=key) as visitor:
-        page = await visitor.get("/web/agent-runs")
-        assert page.status_code == 200
-        if what == "key revoked":
-            (found,) = await panels.fetch(database, "select key_id from api_key where name = 'Ann''s'")
-            await server.client.post(f"/keys/by-id/{found['key_id']}/revoke")
-        elif what == "user removed":
-            (found,) = await panels.fetch(database, "select user_id from app_user where name = 'Ann'")
-            await server.client.delete(f"/users/by-id/{found['user_id']}")
-        else:
-            await shift_clock(database, timedelta(hours=12, seconds=1))
-        assert (await visitor.get("/web/agent-runs")).status_code == 303
-        assert (await visitor.send(page, "/web/sign-out")).status_code == 403
+    names = ("Ann", "Bea", "Cleo")
+    made = [await key_of(database, owner, new_id, name=name) for name in names]
+    async with (
+        visiting(server, key=made[0]) as ann,
+        visiting(server, key=made[1]) as bea,
+        visiting(server, key=made[2]) as cleo,
+    ):
+        pages = [await each.get("/web/agent-runs") for each in (ann, bea, cleo)]
+        (key,) = await panels.fetch(database, "select key_id from api_key where name = 'Ann''s'")
+        await server.client.post(f"/keys/by-id/{key['key_id']}/revoke")
+        (user,) = await panels.fetch(database, "select user_id from app_user where name = 'Bea'")
+        await server.client.delete(f"/users/by-id/{user['user_id']}")
+        assert [(await each.get("/web/agent-runs")).status_code for each in (ann, bea, cleo)] == [303, 303, 200]
+        await shift_clock(database, timedelta(hours=12, seconds=1))
+        assert (await cleo.get("/web/agent-runs")).status_code == 303
+        for each, page in zip((ann, bea, cleo), pages, strict=True):
+            assert (await each.send(page, "/web/sign-out")).status_code == 403
+
+
+async def test_the_sweep_removes_sessions_whose_time_is_over(server: Served, new_id: NewId) -> None:
+    database = server.installation.database
+
+    async def are_left(number: int) -> bool:
+        return len(await panels.fetch(database, "select from web_session")) == number
+
+    async with visiting(server, key=server.key):
+        await shift_clock(database, timedelta(hours=12, seconds=1))
+        async with visiting(server, key=server.key) as visitor:
+            assert await are_left(2)
+            async with crew(database, new_id):
+                await until(lambda: are_left(1))
+            assert (await visitor.get("/web/agent-runs")).status_code == 200
 
 
 # forms and headers
@@ -468,6 +484,19 @@ async def test_what_is_another_tenants_is_as_if_it_never_was(server: Served, own
             assert answer.status_code == 404, (path, answer.text)
     assert (await consent_row(database, asked))["status"] == "pending"
     assert (await panels.fetch(database, "select count(*) as n from conversation"))[0]["n"] == 1
+
+
+async def test_a_key_that_is_narrowed_decides_nothing(server: Served, owner: Caller, new_id: NewId) -> None:
+    """rights.md: its bearer is the agent's owner, and the key may but read."""
+    asked = await waiting(server, owner, new_id)
+    narrow = (await server.client.post("/keys", json={"name": "reads", "scopes": ["read"]})).json()["key"]
+    async with visiting(server, key=narrow) as visitor, visiting(server, key=server.key) as own:
+        assert (await visitor.get(asked.path)).status_code == 403
+        fields = forms_of((await own.get(asked.path)).text)[asked.path].fields
+        token = forms_of((await visitor.get("/web/agent-runs")).text)["/web/sign-out"].fields["formToken"]
+        answer = await visitor.post(asked.path, {**fields, "formToken": token, "decision": "approve"})
+        assert answer.status_code == 403 and "lacks the scope" in answer.text
+    assert (await consent_row(server.installation.database, asked))["status"] == "pending"
 
 
 async def test_whoever_may_not_start_runs_is_told_so(server: Served, owner: Caller, new_id: NewId) -> None:

@@ -63,7 +63,7 @@ PAGES = (
     Page("GET", "/conversations/{conversation_id:uuid}", run_pages.show_conversation, Right.READ),
     Page("POST", "/conversations/{conversation_id:uuid}/runs", run_pages.start_run, Right.START),
     Page("GET", "/consent/{token}", consent_pages.show),
-    Page("POST", "/consent/{token}", consent_pages.decide, Right.READ),
+    Page("POST", "/consent/{token}", consent_pages.decide, Right.APPROVE),
     Page("POST", "/consent/{token}/code", consent_pages.decide_by_code),
 )
 

@@ -15,6 +15,7 @@ from folkmoot.console.pages import page
 from folkmoot.console.visits import Visit
 from folkmoot.domain.agent_runs import ConsentStatus
 from folkmoot.domain.channels import OutcomeKind
+from folkmoot.domain.rights import Right
 from folkmoot.kernel.errors import (
     AlreadyDecided,
     BadInput,
@@ -55,6 +56,7 @@ async def show(visit: Visit) -> Response:
 
 
 def _card(visit: Visit, asked: Asked, *, status: int = 200, fault: str | None = None, reason: str = "") -> Response:
+    visit.who.require(Right.APPROVE)
     if not asked.may_answer:
         return page(visit, "told.html", title="Not yours to decide", status=403, words=_NOT_YOURS)
     token = visit.request.path_params["token"]
