@@ -325,6 +325,19 @@ async def test_every_answer_has_a_visible_outcome(server: Served, owner: Caller,
         assert "Too early &lt;b&gt;now&lt;/b&gt;." in told and "Declined by Ada" in told
 
 
+async def test_a_specialist_is_named_beside_the_agent_that_it_works_for(
+    server: Served, owner: Caller, new_id: NewId
+) -> None:
+    """agent-runs.md, Delegation: the request is the root's, and names the specialist."""
+    database = server.installation.database
+    asked = await waiting(server, owner, new_id)
+    async with database.writer() as writer:
+        await writer.connection.execute("update chat_item set asked_by = 'scout' where kind = 'consent'")
+    async with visiting(server, key=server.key) as visitor:
+        words = " ".join(re.sub("<[^>]+>", "", (await visitor.get(asked.path)).text).split())
+        assert f"scout, a specialist at work for clerk, asks for your consent in agent run {asked.run.id}." in words
+
+
 async def test_an_answer_after_its_time_is_told_so(server: Served, owner: Caller, new_id: NewId) -> None:
     """B16."""
     asked = await waiting(server, owner, new_id, code=CODE)
