@@ -12,7 +12,7 @@ import hmac
 from uuid import UUID
 
 from folkmoot.domain.agent_runs import AgentRun, ChatItem, ConsentStatus
-from folkmoot.domain.channels import Answer, AnswerOutcome, OutcomeKind, ReceivedAnswer
+from folkmoot.domain.channels import WEB, Answer, AnswerOutcome, OutcomeKind, ReceivedAnswer
 from folkmoot.domain.rights import Right, rights_of
 from folkmoot.domain.runs import ProcessType
 from folkmoot.domain.tenancy import Caller, User
@@ -31,6 +31,7 @@ from folkmoot.services import answers
 from folkmoot.services.people import Tell
 from folkmoot.store import agent_runs, audit, channel_messages, chats, identities, users
 from folkmoot.store.database import Database, Reader, Writer
+from folkmoot.store.walls import walled
 from folkmoot.vault.sealing import Place, Vault
 from folkmoot.vault.texts import SecretText
 
@@ -259,6 +260,51 @@ def _settled(item: ChatItem) -> AnswerOutcome | None:
 def _not_understood(received: ReceivedAnswer) -> str:
     seen = f" It begins with: {received.unread[:200]}" if received.unread else ""
     return f"Your answer could not be read, and nothing was decided. Write APPROVE or DECLINE on the first line.{seen}"
+
+
+# on the server's pages, without signing in: whoever has the request's own code answers for the owner
+
+
+async def answer_by_code(
+    database: Database, *, token: str, code: str, approves: bool, reason: str | None, tell: Tell
+) -> AnswerOutcome:
+    """What became of it. `database` is of no tenant: the token finds the run wherever it is, and proves nothing.
+
+    Without the right code all is told in the same words, whether there is such a run, a request or a try left. Never raises for what is sent.
+    """
+    async with database.reader() as reader:
+        tenant_id = await agent_runs.tenant_of_token(reader, token=token)
+    if tenant_id is None:
+        return _NO_CODE
+    database = walled(database, tenant_id)
+    async with database.reader() as reader:
+        run = await agent_runs.by_token(reader, tenant_id, token=token)
+        item = await chats.get(reader, tenant_id, chat_item_id=run.chat_item_id) if run and run.chat_item_id else None
+    if run is None or item is None or item.consent is None or not code.strip():
+        return _NO_CODE
+    refusal = await _try_secret(database, tenant_id, item, code)
+    if refusal is not None and refusal.kind is not OutcomeKind.ALREADY_DECIDED:
+        return _NO_CODE
+    received = ReceivedAnswer("", token, code, None, False, Answer.APPROVE if approves else Answer.DECLINE, reason)
+    async with database.reader() as reader:
+        owner = await _sender(reader, tenant_id, app=WEB, run=run, received=received)
+        item = await chats.get(reader, tenant_id, chat_item_id=item.chat_item_id) or item
+    settled = _settled(item) or refusal
+    if settled is not None:
+        return settled
+    if owner is None or Right.APPROVE not in rights_of(owner.role, None):
+        return AnswerOutcome(
+            OutcomeKind.NOT_YOURS, "The agent's owner may not decide this any more, so your answer was not counted."
+        )
+    caller = Caller(tenant_id, owner.user_id, owner.name, role=owner.role, rights=rights_of(owner.role, None), over=WEB)
+    return await _counted(database, caller, item, received, guard=_use_of(tenant_id, item, code), tell=tell)
+
+
+_NO_CODE = AnswerOutcome(
+    OutcomeKind.NOT_YOURS,
+    "This code answers nothing here, so nothing was decided. It may be mistyped, used, replaced by a newer one, or tried too often; whoever "
+    "may decide can also sign in.",
+)
 
 
 # the secret of a request, on its way

@@ -83,7 +83,7 @@ async def by_run(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> AgentRun |
 
 
 async def by_token(reader: Reader, tenant_id: UUID, *, token: str) -> AgentRun | None:
-    row = await _sql.by_token(reader.connection, tenant_id=tenant_id, token=token)
+    row = await _sql.by_token(reader.connection, tenant_id=tenant_id, token=safe(token))
     return _read(row) if row is not None else None
 
 
@@ -108,6 +108,24 @@ async def page(
             conversation_id=wanted.conversation_id, after=after, limit=limit,
         )  # fmt: skip
         return [_read(row) async for row in rows]
+
+
+async def page_of_person(
+    reader: Reader, tenant_id: UUID, *, user_id: UUID | None, awaiting: bool, after: int | None, limit: int
+) -> list[AgentRun]:
+    """Root runs of a person, or with null of everybody: those that await consent, or those that do not. The newest first."""
+    async with reader.one_moment():
+        await reader.plan_anew()
+        rows = _sql.page_of_person(
+            reader.connection, tenant_id=tenant_id, user_id=user_id, awaiting=awaiting, after=after, limit=limit
+        )
+        return [_read(row) async for row in rows]
+
+
+async def tenant_of_token(reader: Reader, *, token: str) -> UUID | None:
+    """Whose run a correlation token finds, among those of all tenants."""
+    found: UUID | None = await _sql.tenant_of_token(reader.connection, token=safe(token))
+    return found
 
 
 async def payload(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> dict[str, Any] | None:

@@ -64,6 +64,21 @@ where a.tenant_id = :tenant_id
     and (:after::bigint is null or a.id < :after::bigint)
 order by a.id desc limit :limit::bigint;
 
+-- name: page_of_person
+-- Roots that a person started, or whose agent is theirs; null: of everybody. Those that await consent, or those that do not.
+select a.*, p.definition_id, p.definition_version, g.name as agent_name, p.created_by, p.last_sequence, t.name as tenant_name
+from agent_run a join process p on p.tenant_id = a.tenant_id and p.run_id = a.run_id
+join definition g on g.tenant_id = p.tenant_id and g.definition_id = p.definition_id
+join tenant t on t.tenant_id = a.tenant_id
+where a.tenant_id = :tenant_id and a.parent_run is null and (a.status = 'awaiting_consent') = :awaiting
+    and (:user_id::uuid is null or a.owner_id = :user_id::uuid or p.created_by = :user_id::uuid)
+    and (:after::bigint is null or a.id < :after::bigint)
+order by a.id desc limit :limit::bigint;
+
+-- name: tenant_of_token$
+-- A token is looked for before the tenant is known; it finds, and that is all.
+select tenant_id from agent_run where correlation_token = :token;
+
 -- name: payload$
 select c.piece from agent_run a join content_chunk c on c.tenant_id = a.tenant_id and c.run_id = a.run_id and c.content_id = a.payload_id
 where a.tenant_id = :tenant_id and a.run_id = :run_id;
