@@ -83,7 +83,7 @@ async def _show_all(events: inbox.Feed, *, as_json: bool) -> None:
         if as_json:
             _put_json(event.entry)
         elif isinstance(event, Waiting):
-            for line in (*cards.lines(event.entry), f"   {cards.command(event.entry.entry)}"):
+            for line in (*cards.lines(event.entry), f"   {cards.command(event.entry)}"):
                 screen.put(screen.printable(line))
         else:
             settled = event.entry.entry.settled
