@@ -91,7 +91,7 @@ class AgentPrinter:
     def _phase(self, floor: items.Floor) -> None:
         words = floor.phase.value if floor.phase is not None else ""
         if floor.phase is Phase.PLAN and floor.round > 1:
-            words += f", for the {floor.round}. time"
+            words += f" again ({floor.round})"
         if floor.step is not None and self._plan is not None and floor.step < len(self._plan.steps):
             words += f", step {floor.step + 1} of {len(self._plan.steps)}: {_step(self._plan.steps[floor.step])}"
         self.line(screen.paint(f"-- {screen.printable(words)}", screen.DIM))

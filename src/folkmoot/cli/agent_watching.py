@@ -67,8 +67,9 @@ class AgentWatching:
                     await parting.let_go(worker, work, is_left=self._is_left, say=self._printer.line)
             if self._ended is None:
                 await self._show_left()
-        is_left = self._is_left.is_set() or self._ended is None
-        return exits.INTERRUPTED if is_left or self._ended is None else exits.of_agent_run(self._ended.status)
+        if self._ended is None or self._is_left.is_set():
+            return exits.INTERRUPTED
+        return exits.of_agent_run(self._ended.status)
 
     async def _until_end_or_left(self, work: asyncio.Task[None] | None) -> None:
         """Until the run has ended, a signal said to leave it, or its worker failed; that error is raised."""

@@ -106,7 +106,8 @@ async def _show(id_: int, *, with_payload: bool, with_items: bool, as_json: bool
         screen.put_json(payload)
     elif answer is not None:
         screen.put(answer)
-    printer.end(run)
+    if run.completed_at is not None:
+        printer.end(run)
 
 
 async def _items(installation: Installation, caller: Caller, run: AgentRun) -> list[StoredItem]:
