@@ -56,12 +56,16 @@ update process p set signal_number = signal_number + 1 from late
 where p.tenant_id = late.tenant_id and p.run_id = late.run_id
 returning p.tenant_id, p.run_id;
 
+-- name: tenants_due
+-- Whose people let time run out. One tenant after the other is seen to, each in a transaction of its own.
+select distinct tenant_id from pending where outcome is null and expires_at <= folkmoot_now();
+
 -- name: expire
--- Runs that wait for a person past their time: nothing can be answered any more, and a worker is woken to end them. Whoever
+-- Runs of a tenant that wait for a person past their time: nothing can be answered any more, and a worker is woken to end them. Whoever
 -- answers at this very moment has locked the run, and is first; the next sweep sees what came of it.
 with due as (
     select p.tenant_id, p.run_id from process p join pending w on w.tenant_id = p.tenant_id and w.run_id = p.run_id
-    where w.outcome is null and w.expires_at <= folkmoot_now() and p.status in ('PendingHuman', 'PendingApproval')
+    where w.tenant_id = :tenant_id and w.outcome is null and w.expires_at <= folkmoot_now() and p.status in ('PendingHuman', 'PendingApproval')
     for update of p skip locked),
 closed as (
     update pending w set outcome = 'Expired', answered_at = folkmoot_now() from due
@@ -137,7 +141,7 @@ select p.*, w.pinged_at as worker_pinged_at, folkmoot_now() as now, coalesce(r.b
     case when r.body ? 'credentials' then jsonb_build_object('credential_stack', r.body -> 'credential_stack',
         'credentials', r.body -> 'credentials', 'allow_platform_fallback', r.body -> 'allow_platform_fallback') end as keys,
     r.body #> '{swarm,limits}' as swarm_limits, r.body -> 'duration_warning_to_ai' as duration_warning_to_ai, r.body -> 'ai_model_overrides' as ai_model_overrides,
-    x.pending_id as x_pending_id, x.kind as x_kind, x.asked_at as x_asked_at, x.expires_at as x_expires_at, folkmoot_card(x) as x_card,
+    x.pending_id as x_pending_id, x.kind as x_kind, x.asked_at as x_asked_at, x.expires_at as x_expires_at, folkmoot_card(x) as x_shown_card,
     x.binding_hash as x_binding_hash, x.outcome as x_outcome, x.answer as x_answer, x.answered_at as x_answered_at,
     x.answered_by as x_answered_by, x.answered_by_name as x_answered_by_name, x.channel as x_channel,
     (select i.created_at from item i where i.tenant_id = p.tenant_id and i.run_id = p.run_id
@@ -146,6 +150,9 @@ from process p left join worker w using (worker_id) left join resolved_definitio
     left join pending x on x.tenant_id = p.tenant_id and x.run_id = p.run_id and x.pending_id = p.pending_id
 where p.tenant_id = :tenant_id and p.run_id = any(:run_ids::uuid[])
 order by p.created_at desc, p.run_id desc;
+
+-- name: created_by$
+select created_by from process where tenant_id = :tenant_id and run_id = :run_id;
 
 -- name: tree_counts^
 -- Of the oldest runs of a tree, as many as are counted.
