@@ -157,11 +157,7 @@ def _view(row: Any) -> RunView:
     entry = None
     if row["x_pending_id"] is not None:
         columns = {name.removeprefix("x_"): value for name, value in row.items() if name.startswith("x_")}
-        columns |= {"run_id": row["run_id"], "tree_root_id": row["tree_root_id"]}
-        columns["shown_card"] = columns[
-            "card"
-        ]  # only consents, which no run of an interaction asks for, stand elsewhere
-        entry = read_entry(columns)
+        entry = read_entry({**columns, "run_id": row["run_id"], "tree_root_id": row["tree_root_id"]})
     warning = SPAN.read(row["duration_warning_to_ai"] or "null")
     overrides = OVERRIDES.read(row["ai_model_overrides"] or "[]")
     keys = _KEYS.read(row["keys"]) if row["keys"] is not None else RunKeys()
