@@ -108,7 +108,7 @@ select signal_number, stopped_by, last_sequence, folkmoot_now() as now from proc
 where tenant_id = :tenant_id and run_id = :run_id and claim_number = :number and claim_id = :claim_id;
 
 -- name: page_ids
--- Runs, the newest first; each filter may be null. App runs are among them only where the listing is by their tree. It is planned anew for the values at hand (see run_lists), so that a filter
+-- Runs, the newest first; each filter may be null. Runs of other types are among them only where the listing is by a tree or a part of one. It is planned anew for the values at hand (see run_lists), so that a filter
 -- that is null is gone, and the others choose their index by how many rows they leave.
 select run_id from process
 where tenant_id = :tenant_id
@@ -122,7 +122,7 @@ where tenant_id = :tenant_id
             union all
             select c.run_id from below b join process c on c.tenant_id = :tenant_id and c.parent_id = b.run_id)
         select b.run_id from below b)))
-    and (:root::uuid is not null or kind = 'Interaction')
+    and (:root::uuid is not null or :below::uuid is not null or kind = 'Interaction')
     and (:parent::uuid is null or parent_id = :parent::uuid)
     and (:tag::text is null or (tags <> '{}' and tags @> array[:tag::text]))
     and (:text::text is null or to_tsvector('simple', search) @@ websearch_to_tsquery('simple', :text::text))
@@ -137,7 +137,7 @@ select p.*, w.pinged_at as worker_pinged_at, folkmoot_now() as now, coalesce(r.b
     case when r.body ? 'credentials' then jsonb_build_object('credential_stack', r.body -> 'credential_stack',
         'credentials', r.body -> 'credentials', 'allow_platform_fallback', r.body -> 'allow_platform_fallback') end as keys,
     r.body #> '{swarm,limits}' as swarm_limits, r.body -> 'duration_warning_to_ai' as duration_warning_to_ai, r.body -> 'ai_model_overrides' as ai_model_overrides,
-    x.pending_id as x_pending_id, x.kind as x_kind, x.asked_at as x_asked_at, x.expires_at as x_expires_at, folkmoot_card(x) as x_card,
+    x.pending_id as x_pending_id, x.kind as x_kind, x.asked_at as x_asked_at, x.expires_at as x_expires_at, folkmoot_card(x) as x_shown_card,
     x.binding_hash as x_binding_hash, x.outcome as x_outcome, x.answer as x_answer, x.answered_at as x_answered_at,
     x.answered_by as x_answered_by, x.answered_by_name as x_answered_by_name, x.channel as x_channel,
     (select i.created_at from item i where i.tenant_id = p.tenant_id and i.run_id = p.run_id
