@@ -71,9 +71,12 @@ class Standing:
 
 
 class Sight(Protocol):
-    """How one type of run is looked at. `nothing`: what is taken for known before anything waits."""
+    """How one type of run is looked at."""
 
-    nothing: ApprovalSnapshot | ConsentSnapshot
+    @property
+    def nothing(self) -> ApprovalSnapshot | ConsentSnapshot:
+        """What is shown while nothing waits, and taken for known before."""
+        ...
 
     async def standing(self, reader: Reader, tenant_id: UUID, run_id: UUID) -> Standing | None:
         """Null: there is no such run of this type."""
