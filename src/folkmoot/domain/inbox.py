@@ -56,11 +56,14 @@ class PendingEntry:
 
 @dataclass(frozen=True, slots=True)
 class InboxEntry:
-    """The same with the names of what runs."""
+    """The same with the names of what runs: of an agent run its agent's. `agent_run` and `chat_item_id`: where a consent of an agent run is
+    answered."""
 
     entry: PendingEntry
     interaction_name: str
     namespace: str
+    agent_run: int | None = None
+    chat_item_id: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)

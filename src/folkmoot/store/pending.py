@@ -194,7 +194,9 @@ async def settled_since(
 
 
 def _entry(row: Any) -> InboxEntry:
-    return InboxEntry(read_entry(row), row["interaction_name"], row["namespace_name"])
+    return InboxEntry(
+        read_entry(row), row["interaction_name"], row["namespace_name"], row["agent_run"], row["chat_item_id"]
+    )
 
 
 def _found(row: Any) -> Found:
