@@ -62,6 +62,12 @@ SETTINGS = (
     Setting("PING_SECONDS", "How often a worker pings.", "10"),
     Setting("SWEEP_SECONDS", "How often lost leases and time limits are looked for, with 20 % jitter.", "10"),
     Setting("POLL_SECONDS", "How often a worker looks for runs when no notification comes.", "5"),
+    Setting(
+        "CHANNEL_POLL_SECONDS",
+        "How often channels that do not call, such as mailboxes, are looked into, with 20 % jitter.",
+        "30",
+    ),
+    Setting("SLACK_API_URL", "Where Slack's API is called.", "https://slack.com/api/"),
     Setting("DRAIN_SECONDS", "How long a stopping worker lets steps under way go on.", "120"),
     Setting("SLOTS", "How many runs a worker drives at once.", "200"),
     Setting("POISON_LIMIT", "After how many crashes while apart a run is Failed.", "3"),
@@ -97,6 +103,8 @@ class Settings:
     ping_seconds: float
     sweep_seconds: float
     poll_seconds: float
+    channel_poll_seconds: float
+    slack_api_url: str
     drain_seconds: float
     slots: int
     poison_limit: int
@@ -151,6 +159,8 @@ def read(environment: Mapping[str, str]) -> Settings:
         ping_seconds=number("PING_SECONDS", least=0.05),
         sweep_seconds=number("SWEEP_SECONDS", least=0.05),
         poll_seconds=number("POLL_SECONDS", least=0.05),
+        channel_poll_seconds=number("CHANNEL_POLL_SECONDS", least=0.05),
+        slack_api_url=text["SLACK_API_URL"],
         drain_seconds=number("DRAIN_SECONDS", least=0),
         slots=whole("SLOTS", least=1),
         poison_limit=whole("POISON_LIMIT", least=1),

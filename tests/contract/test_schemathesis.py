@@ -87,6 +87,11 @@ parameters = {{ "path.run_id" = {{ dictionary = "waiting-runs" }} }}
 include-operation-id = ["pass_turn"]
 parameters = {{ "path.run_id" = {{ dictionary = "passing-runs" }} }}
 
+# Somebody who is not removed before.
+[[operations]]
+include-operation-id = ["delete_user_identity"]
+parameters = {{ "path.user_id" = {{ dictionary = "bearers" }} }}
+
 [[operations]]
 include-operation-id-regex = "^({not_covered})$"
 phases.coverage.enabled = false
@@ -104,7 +109,7 @@ parameters = {{ "path.definition_id" = {{ dictionary = "{noun}-ids" }} }}
 """
 NOUNS = {
     "agent": "optimist", "ai_model": "small", "interaction": "panel", "mcp_connector": "bench", "open_api_connector": "shop",
-    "credential_stack": "production", "router": "chooser",
+    "credential_stack": "production", "router": "chooser", "channel": "desk",
 }  # fmt: skip
 PATHS = {"mcp_connector": "connectors/mcp", "open_api_connector": "connectors/open-api"}
 # Under a budget that a request has set no run can be started any more.
@@ -134,6 +139,7 @@ PARAMETERS = {
     "path.model_key_id": "model-keys",
     "query.turn": "turns",
     "path.app_name": "apps",
+    "path.app": "channel-apps",
     "path.app_run_id": "app-runs",
     "path.process_id": "any-runs",
 }
@@ -203,6 +209,7 @@ async def seeds(server: Served, folder: Path) -> dict[str, list[Any]]:
     others["credential_stack"] = {
         "entries": [{"name": "here", "provider": "openai-compatible", "baseUrl": "http://127.0.0.1:1/v1"}]
     }
+    others["channel"] = {"app": "webhook", "settings": {"url": "https://hooks.example.com"}}
     await put(client, f"{base}/agents/by-name/sceptic", {"model": "small"})  # whom the example of a router names
     others["router"] = {"candidates": [{"agent": "optimist"}], "fallback": "optimist"}
     for noun, path in (
@@ -220,6 +227,10 @@ async def seeds(server: Served, folder: Path) -> dict[str, list[Any]]:
         found[f"{noun}-ids"] = [(await put(client, f"{path}/other", others[noun]))["id"]]
     key = (await client.post("/keys", json={"name": "second"})).json()["id"]
     user = (await client.post("/users", json={"name": "Ann", "role": "viewer"})).json()["id"]
+    bearer = (await client.post("/users", json={"name": "Bea", "role": "viewer"})).json()["id"]
+    addresses = {"email": "bea@example.com", "slack": "U1", "pager": "7"}
+    for app, address in addresses.items():
+        await put(client, f"/users/by-id/{bearer}/identities/{app}", {"address": address})
     secret = (await put(client, f"{base}/secrets/by-name/other", {"value": "a value"}))["id"]
     await put(client, f"{base}/secrets/by-name/token", {"value": "a value"})
     offered = (await client.get(f"{base}/connectors/mcp/by-name/bench/operations")).json()["items"]
@@ -237,6 +248,8 @@ async def seeds(server: Served, folder: Path) -> dict[str, list[Any]]:
         **await of_apps(client),
         "keys": [key],
         "users": [user],
+        "bearers": [bearer],
+        "channel-apps": list(addresses),
         "secret-names": ["token"],
         "secret-ids": [secret],
         "operations": [each["id"] for each in offered],

@@ -20,7 +20,9 @@ from folkmoot.api.definition_export import as_files, as_text
 from folkmoot.api.definition_files import read_files
 from folkmoot.api.yaml_values import read_documents
 from folkmoot.api.yaml_writing import written
+from folkmoot.domain.agent_settings import AgentBudget, AgentRunSettings, Comparison, ConsentRule
 from folkmoot.domain.budgets import Budget
+from folkmoot.domain.channels import ChannelVersion
 from folkmoot.domain.connectors import ConnectorHeader, OpenApiConnectorVersion
 from folkmoot.domain.definitions import (
     AgentBinding,
@@ -111,7 +113,21 @@ async def keeper(database: Database, caller: Caller, new_id: NewId, bench: Bench
         prompt="Decide: %%question%%",
         inputs_prompt=PANEL.inputs_prompt,
     )
+    desk = ChannelVersion("email", {"host": "mail.example.com", "ports": [25, 2.5]}, {"password": Reference("token")})
+    clerk = replace(
+        AGENT,
+        external_operations_mcp=(look,),
+        runs=AgentRunSettings(
+            owner_name=caller.user_name, tool_whitelist=("look",), specialists=(Reference("optimist", version=1), Reference("waiter")),
+            consent_rules=(
+                ConsentRule("look"), ConsentRule("look", Comparison.ABOVE, "amount", 7.5),
+                ConsentRule("look", Comparison.EQUALS, "/a~1b", {"yes": [None, True]}),
+            ),
+            maximum_iterations=9, budget=AgentBudget(5, Decimal(10), 4, 3, timedelta(minutes=30)), channel="desk", consent_time=None,
+        ),
+    )  # fmt: skip
     documents = [
+        Document(SPACE, "clerk", clerk), Document(SPACE, "waiter", AGENT), Document(SPACE, "desk", desk),
         Document(SPACE, "panel", panel), Document(SPACE, "team", team), Document(SPACE, "optimist", AGENT),
         Document(SPACE, "small", model), Document(SPACE, "chooser", chooser), Document(SPACE, "later", later),
     ]  # fmt: skip
@@ -132,12 +148,13 @@ async def test_what_was_exported_applies_again_without_a_change(keeper: Keeper, 
         "AiModel",
         "McpConnector",
         "OpenApiConnector",
+        "Channel",
         "Agent",
         "Router",
         "Interaction",
     ]
     files = as_files(exported)
-    assert sorted(files)[:4] == ["agents.yaml", "ai-models.yaml", "connectors.yaml", "interactions.yaml"]
+    assert sorted(files)[:4] == ["agents.yaml", "ai-models.yaml", "channels.yaml", "connectors.yaml"]
     assert b"s3cr3t" not in b"".join(files.values()) and b"examples/token" in files["connectors.yaml"]
     (tmp_path / "one.yaml").write_text(as_text(exported), encoding="utf-8")
     folder = tmp_path / "many"
@@ -149,7 +166,7 @@ async def test_what_was_exported_applies_again_without_a_change(keeper: Keeper, 
         changes = await apply.diff(
             keeper.database, keeper.caller, documents, new_id=keeper.new_id, found=found, prunes=True
         )
-        assert [(change.outcome, change.differences) for change in changes] == [("unchanged", ())] * 8
+        assert [(change.outcome, change.differences) for change in changes] == [("unchanged", ())] * 11
 
 
 async def test_a_set_with_connectors_is_made_where_nothing_is(keeper: Keeper, tmp_path: Path) -> None:
@@ -177,7 +194,8 @@ async def test_pruning_deletes_what_the_named_namespaces_hold_beside_the_set_and
     arguments = (keeper.database, keeper.caller, kept)
     promised = await apply.diff(*arguments, new_id=keeper.new_id, prunes=True)
     assert [(change.kind, change.name) for change in promised if change.outcome == "deleted"] == [
-        ("Interaction", "panel"), ("Interaction", "team"), ("Router", "chooser"), ("Router", "later"), ("OpenApiConnector", "shop"), ("McpConnector", "bench"),
+        ("Interaction", "panel"), ("Interaction", "team"), ("Router", "chooser"), ("Router", "later"), ("Agent", "clerk"), ("Agent", "waiter"),
+            ("Channel", "desk"), ("OpenApiConnector", "shop"), ("McpConnector", "bench"),
     ]  # fmt: skip
     panel = Reference("panel", SPACE)
     await definitions.get(keeper.database, keeper.caller, kind=DefinitionKind.INTERACTION, reference=panel)

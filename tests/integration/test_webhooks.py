@@ -26,9 +26,10 @@ from waiting_at_hand import ask, fetch, hash_of, row_of, waits_for_a_lock
 from folkmoot.bootstrap.connections import Connections
 from folkmoot.domain.pending import PendingKind
 from folkmoot.kernel.errors import SecretFault
-from folkmoot.runtime import outbox as sending
+from folkmoot.runtime import outbox as webhook_outbox
+from folkmoot.runtime import sending
 from folkmoot.runtime.options import WorkerOptions
-from folkmoot.runtime.outbox import WAITS, Outbox
+from folkmoot.runtime.sending import WAITS, Sending
 from folkmoot.runtime.timekeeper import Timekeeper
 from folkmoot.services import webhooks as services
 from folkmoot.store import pending, runs, webhooks
@@ -106,7 +107,7 @@ async def decide_one(server: Served) -> tuple[str, UUID]:
 @asynccontextmanager
 async def outbox(
     server: Served, *, allow: tuple[str, ...] = ("127.0.0.1",), after: asyncio.Event | None = None
-) -> AsyncIterator[Outbox]:
+) -> AsyncIterator[Sending[DueMessage]]:
     """What sends, when it is told to, and not before `after`."""
     installation = server.installation
     connections = Connections(allow, is_stdio_allowed=False)
@@ -117,7 +118,9 @@ async def outbox(
         return await connections.post(url, body, headers)
 
     try:
-        yield Outbox(installation.database, installation.vault, post, chance=lambda: 0.5, poll_seconds=60)
+        yield webhook_outbox.outbox(
+            installation.database, installation.vault, post, chance=lambda: 0.5, poll_seconds=60
+        )
     finally:
         await connections.close()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
+from folkmoot.bootstrap.channel_world import channel_world
 from folkmoot.domain.connectors import Discovery
 from folkmoot.tools.addresses import Guard, guarded_client
 from folkmoot.tools.documents import fetch_document
@@ -19,11 +20,12 @@ _POST_SECONDS = 20.0  # for the whole of a request
 
 
 class Connections:
-    """`client` connects to nothing that the guard refuses; `mcp` starts commands only where the operator allows it."""
+    """`client` connects to nothing that the guard refuses; `mcp` starts commands only where the operator allows it; `world`: what channels may use."""
 
     def __init__(self, allow: tuple[str, ...], *, is_stdio_allowed: bool) -> None:
         self._guard = Guard(allow)
         self.client = guarded_client(self._guard)
+        self.world = channel_world(self._guard, self.client)
         self.mcp = McpTools(self._guard, is_stdio_allowed=is_stdio_allowed)
 
     async def close(self) -> None:

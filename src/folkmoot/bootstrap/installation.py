@@ -21,10 +21,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from folkmoot import settings
+from folkmoot.bootstrap.channels import channel_shapes
 from folkmoot.bootstrap.faults import arm_fault
 from folkmoot.bootstrap.vaults import known_keys, open_vault
 from folkmoot.domain.calls import Tool
-from folkmoot.domain.channels import NO_APPS, AppShape
+from folkmoot.domain.channels import AppShape
 from folkmoot.kernel.errors import BadInput
 from folkmoot.kernel.ids import NewId, id_source
 from folkmoot.llm import catalogue
@@ -75,8 +76,7 @@ def make_new_id() -> NewId:
 class Installation:
     """What a command works with. `new_key`: the first key, made just now on an empty database, to be shown once.
 
-    `vault` is settled once the database is migrated; until then it has no keys. `channel_apps`: what the installed apps of channels
-    ask of a definition.
+    `vault` is settled once the database is migrated; until then it has no keys.
     """
 
     settings: Settings
@@ -88,7 +88,11 @@ class Installation:
     new_id: NewId
     new_key: str | None = None
     vault: Vault = field(default_factory=lambda: Vault((), random_bytes=secrets.token_bytes))
-    channel_apps: Mapping[str, AppShape] = field(default_factory=lambda: find_channel_apps())
+
+    @property
+    def channel_apps(self) -> Mapping[str, AppShape]:
+        """What the installed apps of channels ask of a definition. They are loaded when this is first asked for."""
+        return channel_shapes()
 
 
 @asynccontextmanager
@@ -164,11 +168,6 @@ def bench_of(installation: Installation) -> Workbench:
         window_of=lambda version: catalogue.window_of(version.provider, version.model_name, version.base_url),
         prices_of=lambda model: catalogue.prices_of(model, datetime.now(UTC)),
     )
-
-
-def find_channel_apps() -> Mapping[str, AppShape]:
-    """What the installed apps of channels ask of a definition, by their names. Without any, no definition is held to what an app asks."""
-    return NO_APPS
 
 
 def read_script(path: str) -> Any:

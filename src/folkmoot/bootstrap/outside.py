@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import AsyncIterator, Mapping
+import socket
+import ssl
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from folkmoot.channels.channel import HttpReply
 from folkmoot.domain.calls import CallBounds, CallResult
 from folkmoot.domain.connectors import Discovery
 from folkmoot.domain.operations import Discovered, OpenApiDescriptor, OperationTarget, Server
@@ -61,6 +64,18 @@ class Outside:
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> int:
         return await self._connections.post(url, body, headers)
+
+    async def send(self, url: str, body: bytes, headers: Mapping[str, str]) -> HttpReply:
+        """As `post`, with what was answered."""
+        return await self._connections.world.post(url, body, headers)
+
+    async def connect(self, host: str, port: int) -> socket.socket:
+        """A connection to a host's checked address, not blocking, the caller's to close."""
+        return await self._connections.world.connect(host, port)
+
+    @property
+    def tls(self) -> Callable[[], ssl.SSLContext]:
+        return lambda: self._connections.world.tls()
 
     async def close(self) -> None:
         if self._opened is not None:

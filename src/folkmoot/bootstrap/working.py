@@ -73,8 +73,8 @@ async def open_worker(
             if is_apart:
                 yield Worker(workshop, identity)
             else:
-                async with sending(installation, outside) as outbox:
-                    yield Worker(workshop, identity, apart_command=_APART_COMMAND, on_inbox=outbox.nudge)
+                async with sending(installation, outside) as nudge:
+                    yield Worker(workshop, identity, apart_command=_APART_COMMAND, on_inbox=nudge)
         finally:
             await appender.close()
 

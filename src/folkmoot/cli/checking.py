@@ -9,6 +9,7 @@ import typer
 from folkmoot.api.definition_files import check as check_documents
 from folkmoot.api.definition_files import read_files
 from folkmoot.bootstrap import installation as installations
+from folkmoot.bootstrap.channels import channel_shapes
 from folkmoot.cli import exits, screen
 from folkmoot.kernel.errors import BadInput
 
@@ -29,7 +30,7 @@ def check(
         check_documents(
             documents,
             read_script=installations.read_script,
-            channel_apps=installations.find_channel_apps(),
+            channel_apps=channel_shapes(),
         )
     except BadInput as error:
         if not as_json:

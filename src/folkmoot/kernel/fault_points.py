@@ -21,6 +21,10 @@ POINTS = (
     "after_content",  # a large result is kept; the item that refers to it is not saved
     "before_sub_run",  # a sub-run is about to be committed
     "after_sub_run",  # a sub-run is committed; no worker was told, and the call that started it has no result
+    "before_delegation",  # a delegated run is about to be committed
+    "after_delegation",  # a delegated run is committed; no worker was told, and its parent does not wait yet
+    "before_channel_send",  # a message to a run's owner is claimed; nothing was sent
+    "after_channel_send",  # it was sent; nobody has noted that
     "before_release",  # an ended or handed-back run is about to be let go in memory
 )
 

@@ -22,7 +22,17 @@ from folkmoot.kernel.errors import FolkmootError
 from folkmoot.kernel.ids import NewId
 from folkmoot.runtime.options import WorkerOptions
 from folkmoot.services import trees
-from folkmoot.store import apps, contents, conversations, idempotency, runs, webhooks, workers
+from folkmoot.store import (
+    agent_runs,
+    apps,
+    channel_messages,
+    contents,
+    conversations,
+    idempotency,
+    runs,
+    webhooks,
+    workers,
+)
 from folkmoot.store.database import FAILURES, Database, Writer, try_lock
 
 _log = logging.getLogger("folkmoot.timekeeper")
@@ -74,17 +84,23 @@ class Timekeeper:
                 return
             taken = await workers.take_from_lost(writer)
             overdue = await runs.overdue(writer)
-            expired = await runs.expire(writer)
+            due = await runs.tenants_due(writer)
             await apps.lose(writer)
+        expired = [tenant_id for tenant_id in due if await self._expire(tenant_id)]
         if taken or expired:
             self._hear({"to": "workers"})
         for run_id in overdue:
             self._hear({"to": "run", "run": str(run_id)})
-        for tenant_id in {tenant_id for tenant_id, _ in expired}:
+        for tenant_id in expired:
             self._tell({"to": "inbox", "tenant": str(tenant_id)})
         await self._fail_poisonous_ones()
         await trees.stop_orphans(self._database, tell=self._tell)
         await self._tidy()
+
+    async def _expire(self, tenant_id: UUID) -> bool:
+        """What has run out in a tenant, in a transaction of its own: no other tenant's answers wait for it. Whether there was any."""
+        async with self._database.writer() as writer:
+            return bool(await runs.expire(writer, tenant_id))
 
     async def _tidy(self) -> None:
         """Apart from the above: it may look through many items, and who answers or appends is not to wait for that."""
@@ -93,6 +109,8 @@ class Timekeeper:
                 await contents.sweep(writer)
                 await idempotency.forget_old(writer)
                 await webhooks.forget_old(writer)
+                await channel_messages.forget_old(writer)
+                await agent_runs.tidy(writer)
 
     async def _fail_poisonous_ones(self) -> None:
         """Each in a transaction of its own: the end of a sub-run locks its parent, and may hold no other run meanwhile."""

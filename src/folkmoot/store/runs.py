@@ -139,9 +139,14 @@ async def overdue(writer: Writer) -> list[UUID]:
     return [row["run_id"] async for row in _sql.overdue(writer.connection)]
 
 
-async def expire(writer: Writer) -> list[tuple[UUID, UUID]]:
-    """Wakes the runs whose person let the time run out, with nothing left to answer; returns them with their tenants."""
-    return [(row["tenant_id"], row["run_id"]) async for row in _sql.expire(writer.connection)]
+async def tenants_due(reader: Reader) -> list[UUID]:
+    """The tenants in which something is to expire."""
+    return [row["tenant_id"] async for row in _sql.tenants_due(reader.connection)]
+
+
+async def expire(writer: Writer, tenant_id: UUID) -> list[UUID]:
+    """Wakes the runs of a tenant whose person let the time run out, with nothing left to answer; returns them."""
+    return [row["run_id"] async for row in _sql.expire(writer.connection, tenant_id=tenant_id)]
 
 
 async def request_stop(

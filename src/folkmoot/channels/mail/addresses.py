@@ -21,7 +21,7 @@ def embedded_in(headers: list[str], *, address: str) -> tuple[str, str | None] |
     """The token and the secret, if it has one, of the first address of ours in these headers; those with a secret first."""
     local, _, domain = address.rpartition("@")
     ours = re.compile(
-        rf"(?<![\w.+-]){re.escape(local)}\+({_TOKEN})(?:\.({_SECRET}))?@{re.escape(domain)}(?![\w-])", re.IGNORECASE
+        rf"(?<![\w.+-]){re.escape(local)}\+({_TOKEN})(?:\.({_SECRET}))?@{re.escape(domain)}(?![\w.-]*\w)", re.IGNORECASE
     )
     found = [match for header in headers for match in ours.finditer(header)]
     for match in sorted(found, key=lambda match: match[2] is None):
@@ -41,8 +41,12 @@ def token_in_ids(headers: list[str]) -> str | None:
 
 
 def one_address(text: str) -> Address | None:
-    """`person@example.org`, and nothing beside it."""
-    if len(text) > 320 or any(ord(character) < 33 or character in ",;<>\x7f" for character in text):
+    """`person@example.org`, and nothing beside it; in ASCII, as not every server on the way takes more."""
+    if (
+        len(text) > 320
+        or not text.isascii()
+        or any(ord(character) < 33 or character in ",;<>\x7f" for character in text)
+    ):
         return None
     try:
         found = Address(addr_spec=text)

@@ -96,7 +96,8 @@ class MailChannel:
             return Reception(http=problem(404, f"The channel takes no mails here; give it a secret '{INBOUND}'."))
         verified_id(secret, request)
         try:
-            return Reception((_read(setup, _raw(request)),))
+            raw = _raw(request)
+            return Reception((await asyncio.to_thread(_read, setup, raw),))  # it may take half a second
         except (NotJson, MailUnreadable) as error:
             return Reception(http=problem(400, str(error)))
 
@@ -228,7 +229,7 @@ def _read(setup: ChannelSetup, raw: bytes, found: Found | None = None) -> Receiv
     return read_mail(
         raw,
         reply_to=setup.settings["replyAddress"],
-        own=_sender(setup).addr_spec,
+        own=parseaddr(setup.settings["from"])[1],
         uid=found.uid if found else None,
         validity=found.validity if found else None,
     )

@@ -1,7 +1,11 @@
-"""The text of a mail that is HTML alone, as far down as its sender wrote it: from the first quotation on, one line that says so."""
+"""The text of a mail that is HTML alone, as far down as its sender wrote it: from the first quotation on, one line that says so.
+
+Markup is first made plain, in one pass: the library's parser takes time in the square of what is made to be slow.
+"""
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
 
 # of a mail's HTML; what a person writes stands at the top
@@ -22,15 +26,46 @@ _UNSHOWN = frozenset({"script", "style", "title", "template", "noscript"})
 _BLOCKS = frozenset(
     {"p", "div", "li", "ul", "ol", "table", "tr", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "section", "article", "hr"}
 )
+# a tag with what little it may hold; any other '<' is a character
+_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]*)((?:[\s/][^<>]{0,2000})?)>")
+_DECLARATION = re.compile(r"<[!?][^<>]{0,2000}>")
+_NAMING = re.compile(r"(?<![\w-])(class|id)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))", re.IGNORECASE)
+_STRAY = re.compile(r"<(?!/?[A-Za-z][A-Za-z0-9]*[^<>]*>)")
 
 
 def text_of_html(source: str) -> str:
     """Lines as they are shown, with no blank ones doubled. A quotation and all that follows is a line of '>'."""
     reader = _Reader()
-    reader.feed(source[:MOST_CHARACTERS])
+    reader.feed(_plain(source[:MOST_CHARACTERS]))
     reader.close()
     lines = [" ".join(line.split()) for line in "".join(reader.parts).split("\n")]
     return "\n".join(line for at, line in enumerate(lines) if line or (at and lines[at - 1])).strip("\n")
+
+
+def _plain(source: str) -> str:
+    """Without comments and declarations, each tag with its class and id alone."""
+    bare = _DECLARATION.sub("", _without_comments(source))
+    return _STRAY.sub("&lt;", _TAG.sub(_plain_tag, bare))
+
+
+def _without_comments(source: str) -> str:
+    parts: list[str] = []
+    at = 0
+    while (start := source.find("<!--", at)) >= 0:
+        parts.append(source[at:start])
+        end = source.find("-->", start)
+        if end < 0:  # a comment without end is one to the end
+            return "".join(parts)
+        at = end + 3
+    return "".join([*parts, source[at:]])
+
+
+def _plain_tag(tag: re.Match[str]) -> str:
+    kept = [
+        f'{name[1].lower()}="{" ".join(re.findall(r"[A-Za-z0-9_-]+", name[2] or name[3] or name[4] or ""))}"'
+        for name in _NAMING.finditer(tag[3])
+    ]
+    return f"<{tag[1]}{' '.join([tag[2], *kept])}>"
 
 
 class _Reader(HTMLParser):

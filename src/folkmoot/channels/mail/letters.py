@@ -17,6 +17,10 @@ from folkmoot.domain.channels import AnswerOutcome, MessageKind, OutgoingMessage
 
 TOKEN_HEADER = "X-Folkmoot-Token"
 _LONGEST_SUBJECT = 200
+# as long as a line may be: a long id that is folded is no id any more
+_POLICY = SMTP.clone(max_line_length=998, cte_type="7bit")
+# A mail program that quotes without any mark puts this first, and not what a model wrote.
+_OPENING = "An agent of yours asks for your consent."
 _HOW = (
     "How to answer: reply to this mail with APPROVE or DECLINE alone on the first line. Below it you may say why. "
     "Nothing is read of what your mail program quotes."
@@ -26,9 +30,9 @@ _HOW = (
 def letter(message: OutgoingMessage, *, sender: Address, to: Address, reply_to: str, now: datetime) -> EmailMessage:
     """`reply_to`: the address that answers go to, into which token and secret are put."""
     is_request = message.kind is MessageKind.CONSENT_REQUESTED
-    how = [_HOW] if is_request else []
+    opening, how = ([_OPENING], [_HOW]) if is_request else ([], [])
     link = [f"{'Or open' if is_request else 'Open'} {message.link}"] if message.link else []
-    made = _mail(message.title, [message.text, *how, *link], sender=sender, to=to, now=now)
+    made = _mail(message.title, [*opening, message.text, *how, *link], sender=sender, to=to, now=now)
     made["Message-ID"] = message_id(message.message_id, token=message.token, address=reply_to)
     made["Reply-To"] = reply_address(reply_to, token=message.token, secret=message.secret if is_request else None)
     made[TOKEN_HEADER] = one_line(message.token)
@@ -58,7 +62,7 @@ def one_line(text: str) -> str:
 
 
 def _mail(title: str, paragraphs: list[str], *, sender: Address, to: Address, now: datetime) -> EmailMessage:
-    made = EmailMessage(policy=SMTP)
+    made = EmailMessage(policy=_POLICY)
     made["Subject"] = one_line(title)
     made["From"] = sender
     made["To"] = to

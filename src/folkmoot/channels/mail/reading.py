@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass
 from email import message_from_bytes
 from email.message import EmailMessage
-from email.policy import default
+from email.policy import EmailPolicy
+from typing import Any
 
 from folkmoot.channels.mail.addresses import embedded_in, one_address, token_in_ids
 from folkmoot.channels.mail.decisions import Decision, read_decision
@@ -20,7 +22,12 @@ from folkmoot.domain.channels import ReceivedAnswer
 
 # What is read of a mail: what a person writes stands at its top, and the rest of a large one is attachments and quotations.
 MOST_BYTES = 1_048_576
+_MOST_LINES = 20_000
 _MOST_HEADER_BYTES = 65_536
+# The library's parsers of headers and of parts within parts take time in the square of what is made to be slow.
+_MOST_PARSED = 300  # characters of a header
+_MOST_PART_HEADERS = 100
+_PART_HEADER = re.compile(rb"^content-", re.IGNORECASE | re.MULTILINE)
 _MOST_CHARACTERS = 100_000
 _LONGEST_ID = 250
 _RECIPIENTS = ("x-original-to", "delivered-to", "envelope-to", "to", "cc")
@@ -52,16 +59,18 @@ def read_mail(
     raw: bytes, *, reply_to: str, own: str, uid: int | None = None, validity: int | None = None
 ) -> ReceivedAnswer:
     """`reply_to`: the address that answers go to; `own`: the one that mails are sent from. Raises MailUnreadable."""
-    raw = raw[:MOST_BYTES]
+    raw = _top(raw)
     mail = _parsed(raw)
     headers = _Headers(mail)
     embedded = embedded_in(headers.all(*_RECIPIENTS), address=reply_to)
     token, secret = embedded or (token_in_ids([*headers.all("references"), *headers.all("in-reply-to")]), None)
     sender = _sender(mail)
-    message_id = one_line(headers.first("message-id"))
+    message_id = headers.first("message-id")
+    is_fit = len(message_id) <= _LONGEST_ID and message_id.isascii() and message_id.isprintable()
+    known = message_id if is_fit else ""
     decision = _decision(mail)
     return ReceivedAnswer(
-        inbound_id=message_id if 0 < len(message_id) < _LONGEST_ID else f"sha256:{hashlib.sha256(raw).hexdigest()}",
+        inbound_id=known or f"sha256:{hashlib.sha256(raw).hexdigest()}",
         token=token,
         secret=secret,
         sender=sender,
@@ -70,16 +79,33 @@ def read_mail(
         reason=decision.reason,
         unread=decision.unread,
         is_automatic=_is_automatic(headers, is_own=sender == own.lower()),
-        reply_to=Origin(message_id[:_LONGEST_ID], one_line(_subject(mail)), uid, validity).as_text(),
+        reply_to=Origin(known, one_line(_subject(mail)), uid, validity).as_text(),
     )
 
 
+class _Bounded(EmailPolicy):
+    """The library's default, which reads no header beyond a length."""
+
+    def header_fetch_parse(self, name: str, value: str) -> Any:
+        return super().header_fetch_parse(name, value[:_MOST_PARSED])
+
+
+_POLICY = _Bounded()
+
+
+def _top(raw: bytes) -> bytes:
+    """As much of a mail as is read, with plain line ends."""
+    lines = raw[:MOST_BYTES].replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n", _MOST_LINES)
+    return b"\n".join(lines[:_MOST_LINES])
+
+
 def _parsed(raw: bytes) -> EmailMessage:
-    head = raw.replace(b"\r\n", b"\n").partition(b"\n\n")[0]
-    if len(head) > _MOST_HEADER_BYTES:
+    if len(raw.partition(b"\n\n")[0]) > _MOST_HEADER_BYTES:
         raise MailUnreadable(f"The mail's headers are longer than {_MOST_HEADER_BYTES:,} bytes.")
+    if len(_PART_HEADER.findall(raw)) > _MOST_PART_HEADERS:
+        raise MailUnreadable(f"The mail has more than {_MOST_PART_HEADERS} headers of parts.")
     try:
-        mail = message_from_bytes(raw, policy=default)
+        mail = message_from_bytes(raw, policy=_POLICY)
     except Exception as error:  # whatever the parser meets, nesting without end included
         raise MailUnreadable(f"The mail cannot be read: {type(error).__name__}.") from None
     if not isinstance(mail, EmailMessage) or not mail.keys():

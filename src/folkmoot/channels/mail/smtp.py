@@ -34,7 +34,7 @@ async def send_mail(world: ChannelWorld, server: Server, mail: EmailMessage, *, 
         raise ChannelDown(f"{place} cannot be reached: {_words(error)}") from error
     try:
         await aiosmtplib.send(
-            mail,
+            mail.as_bytes(),  # by the mail's own policy: the library's folds long ids
             sender=sender,
             recipients=[to],
             hostname=server.host,

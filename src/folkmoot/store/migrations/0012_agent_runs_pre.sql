@@ -327,3 +327,13 @@ create trigger sub_run_ended after update of ended_at on process for each row
 -- Where an agent run's payload lies, as those who look into the content store find it.
 alter table content add column path text;
 create unique index content_path on content (tenant_id, path) where path is not null;
+
+-- Until when a channel that is asked for what has come is left to whoever looks into it, or needs no look.
+create table channel_look (
+    tenant_id uuid not null,
+    channel_id uuid not null,
+    until timestamptz not null,
+    primary key (tenant_id, channel_id)
+);
+-- requests from outside know a channel's id, and no tenant
+create index definition_by_id on definition (definition_id);

@@ -56,12 +56,16 @@ update process p set signal_number = signal_number + 1 from late
 where p.tenant_id = late.tenant_id and p.run_id = late.run_id
 returning p.tenant_id, p.run_id;
 
+-- name: tenants_due
+-- Whose people let time run out. One tenant after the other is seen to, each in a transaction of its own.
+select distinct tenant_id from pending where outcome is null and expires_at <= folkmoot_now();
+
 -- name: expire
--- Runs that wait for a person past their time: nothing can be answered any more, and a worker is woken to end them. Whoever
+-- Runs of a tenant that wait for a person past their time: nothing can be answered any more, and a worker is woken to end them. Whoever
 -- answers at this very moment has locked the run, and is first; the next sweep sees what came of it.
 with due as (
     select p.tenant_id, p.run_id from process p join pending w on w.tenant_id = p.tenant_id and w.run_id = p.run_id
-    where w.outcome is null and w.expires_at <= folkmoot_now() and p.status in ('PendingHuman', 'PendingApproval')
+    where w.tenant_id = :tenant_id and w.outcome is null and w.expires_at <= folkmoot_now() and p.status in ('PendingHuman', 'PendingApproval')
     for update of p skip locked),
 closed as (
     update pending w set outcome = 'Expired', answered_at = folkmoot_now() from due

@@ -1,0 +1,94 @@
+"""Looks for what has come in over channels whose apps are to be asked, such as a mailbox. One process looks into a channel at a time,
+which is noted, so that nothing of the database is held meanwhile.
+
+What was taken in twice, since a process died between taking it in and saying so, counts once. Deliberately absent: channels that call us.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from folkmoot.channels.channel import ChannelError
+from folkmoot.channels.registry import AppUnavailable, ChannelApps
+from folkmoot.kernel.errors import FolkmootError
+from folkmoot.services import inbound
+from folkmoot.store import channels
+from folkmoot.store.channels import FoundChannel
+from folkmoot.store.database import FAILURES, Database
+from folkmoot.vault.sealing import Vault
+
+_log = logging.getLogger("folkmoot.channels")
+_JITTER = 0.2
+_LONGEST_SECONDS = 120.0  # of a look
+
+
+class ChannelReading:
+    """`chance`: from 0 to 1. `poll_seconds`: between two looks. `tell`: notifies all processes."""
+
+    def __init__(
+        self, database: Database, vault: Vault, apps: ChannelApps, *, chance: Callable[[], float], poll_seconds: float,
+        tell: Callable[[dict[str, Any]], None],
+    ) -> None:  # fmt: skip
+        self._database = database
+        self._vault = vault
+        self._apps = apps
+        self._chance = chance
+        self._poll_seconds = poll_seconds
+        self._tell = tell
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._look_on())
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _look_on(self) -> None:
+        while True:
+            try:
+                await self.look()
+            except (FolkmootError, *FAILURES) as error:
+                _log.warning("Channels cannot be looked into, and will be again: %s", error)
+            except Exception:  # one bad channel must not end what looks into the others
+                _log.exception("Looking into channels failed, and will be tried again")
+            await asyncio.sleep(self._poll_seconds * (1 + _JITTER * (2 * self._chance() - 1)))
+
+    async def look(self) -> int:
+        """Once into each channel that polls; how many answers were taken in."""
+        apps = [name for name in self._apps.names if self._polls(name)]
+        async with self._database.reader() as reader:
+            found = await channels.of_apps(reader, apps)
+        counts = await asyncio.gather(*(self._look_into(channel) for channel in found))
+        return sum(counts)
+
+    def _polls(self, name: str) -> bool:
+        try:
+            return self._apps.find(name).polls
+        except AppUnavailable:
+            return False
+
+    async def _look_into(self, channel: FoundChannel) -> int:
+        async with self._database.writer() as writer:
+            if not await channels.take_look(writer, channel, seconds=_LONGEST_SECONDS):
+                return 0
+        try:
+            async with asyncio.timeout(_LONGEST_SECONDS):
+                return await inbound.look(
+                    self._database, self._vault, self._apps, tenant_id=channel.tenant_id, channel_id=channel.channel_id, tell=self._tell
+                )  # fmt: skip
+        except (ChannelError, FolkmootError, TimeoutError, *FAILURES) as error:
+            _log.warning(
+                "The channel %s could not be looked into: %s", channel.channel_id, error or type(error).__name__
+            )
+            return 0
+        finally:
+            with suppress(*FAILURES):
+                async with self._database.writer() as writer:
+                    await channels.put_off_look(writer, channel, seconds=self._poll_seconds / 2)

@@ -1,0 +1,103 @@
+"""Messages to the owners of agent runs over their channels: sent at least once, with the same id at each attempt.
+
+A channel that is down is tried for three days, ever more rarely, and the run goes on waiting meanwhile. Deliberately absent: what a
+message says (`services.owner_messages`), and the order in which messages go (`sending`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from folkmoot.channels.channel import ChannelDown, ChannelRefused
+from folkmoot.channels.registry import AppUnavailable, ChannelApps
+from folkmoot.domain.channels import OutgoingMessage
+from folkmoot.kernel import fault_points
+from folkmoot.kernel.errors import NotFound, SecretFault
+from folkmoot.runtime.sending import LEASE_SECONDS, MOST_EACH, Receiver, Sending, wait_after
+from folkmoot.services import channel_setups, owner_messages
+from folkmoot.services.owner_messages import Later, Obsolete
+from folkmoot.store import channel_messages
+from folkmoot.store.channel_messages import DueChannelMessage
+from folkmoot.store.database import Database
+from folkmoot.vault.sealing import Vault
+
+_SOON_SECONDS = 2.0
+_MOST_CHARACTERS = 500
+
+
+def channel_sending(
+    database: Database,
+    vault: Vault,
+    apps: ChannelApps,
+    *,
+    chance: Callable[[], float],
+    poll_seconds: float,
+    public_url: str | None,
+) -> Sending[DueChannelMessage]:
+    """What sends over channels."""
+    return Sending(ChannelMessages(database, vault, apps, chance, public_url), poll_seconds=poll_seconds)
+
+
+class ChannelMessages:
+    """The outbox of channels, as `sending` takes it. `public_url`: under which people reach this server; null: messages have no links."""
+
+    def __init__(
+        self, database: Database, vault: Vault, apps: ChannelApps, chance: Callable[[], float], public_url: str | None
+    ) -> None:
+        self._database = database
+        self._vault = vault
+        self._apps = apps
+        self._chance = chance
+        self._public_url = public_url
+
+    async def claim(self, *, limit: int, busy: Mapping[Receiver, int]) -> Sequence[DueChannelMessage]:
+        async with self._database.writer() as writer:
+            return await channel_messages.claim(
+                writer, limit=limit, limit_each=MOST_EACH, busy=busy, lease_seconds=LEASE_SECONDS
+            )
+
+    def receiver_of(self, message: DueChannelMessage) -> Receiver:
+        return message.tenant_id, message.channel_id
+
+    async def send(self, message: DueChannelMessage) -> None:
+        try:
+            channel = await channel_setups.ready(
+                self._database, self._vault, message.tenant_id, channel_id=message.channel_id, now=message.now
+            )
+            app = self._apps.find(channel.app)
+            made = await owner_messages.made(
+                self._database, self._vault, message, app=channel.app, public_url=self._public_url
+            )
+        except (NotFound, SecretFault, AppUnavailable) as error:  # somebody may put it right
+            return await self._fail(message, str(error))
+        if isinstance(made, Later):
+            return await self._later(message, _SOON_SECONDS, "The request that this is about was not sent yet.")
+        if isinstance(made, Obsolete):
+            return await self._give_up(message, made.why)
+        assert isinstance(made, OutgoingMessage)
+        fault_points.reach("before_channel_send")
+        try:
+            delivery = await app.send(channel.setup, made)
+        except ChannelRefused as error:
+            return await self._give_up(message, str(error))
+        except ChannelDown as error:
+            return await self._fail(message, str(error), at_least=error.retry_after_seconds)
+        except Exception as error:  # an app may be anybody's
+            return await self._fail(message, f"The app failed: {type(error).__name__}: {error}")
+        fault_points.reach("after_channel_send")
+        async with self._database.writer() as writer:
+            await channel_messages.delivered(writer, message, reference=delivery.reference)
+
+    async def _fail(self, message: DueChannelMessage, error: str, *, at_least: float | None = None) -> None:
+        seconds = wait_after(message.attempts, self._chance())
+        if seconds is None:
+            return await self._give_up(message, error)
+        await self._later(message, max(seconds, at_least or 0.0), error)
+
+    async def _later(self, message: DueChannelMessage, seconds: float, error: str) -> None:
+        async with self._database.writer() as writer:
+            await channel_messages.try_later(writer, message, seconds=seconds, error=error[:_MOST_CHARACTERS])
+
+    async def _give_up(self, message: DueChannelMessage, error: str) -> None:
+        async with self._database.writer() as writer:
+            await channel_messages.give_up(writer, message, error=error[:_MOST_CHARACTERS])

@@ -1,0 +1,281 @@
+"""Delegated runs: specialists with tools, gates and owners of their own, and consents that stand for a whole delegation (agent-runs.md,
+Delegation and Consent 0; B10, B37, B38; F58, F59)."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import agents_at_hand as agents
+import panels
+from agents_at_hand import Deeds, call, met, plan, script, step
+from crews import Listening, crew, until
+
+from folkmoot.domain import items
+from folkmoot.domain.agent_runs import AgentRun, AgentRunStatus
+from folkmoot.domain.agent_settings import AgentBudget, AgentRunSettings
+from folkmoot.domain.definitions import DefinitionKind, Reference
+from folkmoot.domain.rights import Role
+from folkmoot.domain.tenancy import Caller
+from folkmoot.kernel.ids import NewId
+from folkmoot.services import agent_runs, definitions, users
+from folkmoot.services.closure import Workbench
+from folkmoot.store.database import Database
+
+SENDS = plan(step("Tell Bo.", "tell"))
+TOLD = [call("tell", who="Bo", what="42")]
+
+
+def delegates(to: str, task: str = "Tell Bo that it is 42.") -> list[Any]:
+    """Replies of an agent that hands all of it to a specialist."""
+    return [plan(step("Let it be done.", specialist=to)), [call("delegate", specialist=to, task=task)], "It is done.", met("Done.")]
+
+
+def telling(name: str) -> dict[str, list[Any]]:
+    return {name: ["Nothing.", SENDS, TOLD, "Told.", met("Bo was told.")]}
+
+
+async def crew_of(
+    database: Database, caller: Caller, new_id: NewId, deeds: Deeds, rules: dict[str, Any], chain: tuple[str, ...], **settings: Any
+) -> Workbench:
+    """Agents of which each has the next for a specialist; the last one has the tools. `settings`: of an agent, by its name."""
+    bench = deeds.bench(rules)
+    for name, below in zip(reversed(chain), (None, *reversed(chain)), strict=False):
+        own = {"specialists": (Reference(below),)} if below is not None else {"tool_whitelist": ("look", "add", "tell", "pay")}
+        found = AgentRunSettings(**{**own, **settings.get(name, {})})
+        functions = () if below is not None else ("look", "add", "tell", "pay")
+        await agents.publish(database, caller, new_id, bench=bench, name=name, settings=found, functions=functions)
+    return bench
+
+
+async def run_of(database: Database, caller: Caller, started: Any) -> AgentRun:
+    found = await agent_runs.page(database, caller, wanted=agent_runs.AgentRunFilter(), after=None, limit=100)
+    return next(each for each in found if each.run_id == started.run_id)
+
+
+async def results(database: Database, run: AgentRun) -> list[items.ToolResult]:
+    stored = await panels.items_of(database, agents.kernel_run(run))
+    return [each.item.body for each in stored if isinstance(each.item.body, items.ToolResult)]
+
+
+async def test_a_gate_two_runs_below_pauses_all_of_them_and_its_answer_goes_to_that_very_call(
+    database: Database, caller: Caller, new_id: NewId
+) -> None:
+    """Consent 0: all hold the same chatItemId and pendingToolId, each pendingSpecialist is the direct child's agent; the claim takes all out
+    together. Nobody holds a worker meanwhile (F59), and with one slot nothing deadlocks."""
+    deeds = Deeds()
+    rules = script(boss=delegates("lead"), lead=delegates("clerk"), **telling("clerk"))
+    bench = await crew_of(database, caller, new_id, deeds, rules, ("boss", "lead", "clerk"))
+    root = await agents.start(database, caller, new_id, bench=bench, name="boss")
+    async with crew(database, new_id, bench=bench, functions=deeds.functions, slots=1) as made:
+        await until(agents.awaits(database, caller, root))
+        (lead,) = [await run_of(database, caller, each) for each in await agents.below(database, root)]
+        (clerk,) = [await run_of(database, caller, each) for each in await agents.below(database, lead)]
+        waiting = [await agents.now(database, caller, each) for each in (root, lead, clerk)]
+        item = await agents.asked(database, caller, root)
+        assert item.consent is not None and item.consent.asked_by == "clerk"
+        assert {(each.status, each.chat_item_id, each.pending_tool_id) for each in waiting} == {
+            ("awaiting_consent", item.chat_item_id, item.consent.call_id)
+        }
+        assert [each.pending_specialist for each in waiting] == ["lead", "clerk", None]
+        assert [each.parent_run for each in waiting] == [None, root.id, lead.id]
+        assert len({each.conversation_id for each in waiting}) == 1 and len({each.correlation_token for each in waiting}) == 3
+        kernel = [await panels.row_of(database, agents.kernel_run(each)) for each in (root, lead, clerk)]
+        assert [row["status"] for row in kernel] == ["PendingSubInteractions", "PendingSubInteractions", "PendingApproval"]
+        assert all(row["worker_id"] is None and row["awaits_since"] is None for row in kernel), "nobody is at work"
+        await agents.consent(database, caller, root, tell=made.tell)
+        await until(agents.ended(database, caller, root))
+    assert deeds.done == [("tell", ("Bo", "42"))]
+    done = [await agents.now(database, caller, each) for each in (root, lead, clerk)]
+    assert [each.status for each in done] == ["completed"] * 3 and all(each.pending_tool_id is None for each in done)
+    told = (await results(database, root))[1]
+    assert told.result == "Done.", "the child's answer is the call's result"
+    used = (await agent_runs.payload(database, caller, id_=root.id))["budget"]
+    assert used["toolCalls"]["used"] == 3 and used["modelCalls"]["used"] == 4 + 4 + 5, "with those of delegated runs"
+
+
+async def test_the_claim_takes_all_runs_out_of_awaiting_in_one_transaction(
+    database: Database, caller: Caller, new_id: NewId
+) -> None:
+    """Seen from outside: while the claiming transaction is open all still await; once it is committed none does."""
+    deeds = Deeds()
+    rules = script(boss=delegates("clerk"), **telling("clerk"))
+    bench = await crew_of(database, caller, new_id, deeds, rules, ("boss", "clerk"))
+    root = await agents.start(database, caller, new_id, bench=bench, name="boss")
+    async with crew(database, new_id, bench=bench, functions=deeds.functions):
+        await until(agents.awaits(database, caller, root))
+    await agents.consent(database, caller, root)
+    worker_id = await panels.register(database, new_id)
+    statuses = "select distinct status::text from agent_run"
+    async with database.writer() as writer:
+        claimed = await panels.runs.claim(writer, worker_id, batch=1, suspects=False)
+        inside = [row["status"] for row in await writer.connection.fetch(statuses)]
+        outside = [row["status"] for row in await panels.fetch(database, statuses)]
+    assert len(claimed) == 1 and (inside, outside) == (["running"], ["awaiting_consent"])
+    times = [(await agents.now(database, caller, each)).awaiting_since for each in (root,)]
+    above = await panels.row_of(database, agents.kernel_run(root))
+    assert times == [None] and above["awaits_since"] is not None, "what waits above is at work again"
+
+
+async def test_waiting_below_uses_up_no_working_time_above(database: Database, caller: Caller, new_id: NewId) -> None:
+    """kernel.md, Time: waiting for people does not count; a run that waits for one that waits for a person is not at work."""
+    deeds = Deeds()
+    rules = script(boss=delegates("clerk"), **telling("clerk"))
+    hour = {"budget": AgentBudget(working_time=timedelta(hours=1))}
+    bench = await crew_of(database, caller, new_id, deeds, rules, ("boss", "clerk"), boss=hour)
+    root = await agents.start(database, caller, new_id, bench=bench, name="boss")
+    async with crew(database, new_id, bench=bench, functions=deeds.functions) as made:
+        await until(agents.awaits(database, caller, root))
+        await panels.shift_clock(database, 24 * 3600)
+        await agents.consent(database, caller, root, tell=made.tell)
+        await until(agents.ended(database, caller, root))
+    done = await agents.now(database, caller, root)
+    assert done.status is AgentRunStatus.COMPLETED, done.last_error
+    assert (await panels.row_of(database, agents.kernel_run(root)))["execution_time"] < timedelta(minutes=10)
+
+
+async def test_a_consent_that_expires_ends_root_and_delegated_runs_together(
+    database: Database, caller: Caller, new_id: NewId
+) -> None:
+    """Consent 4, F34: all are `expired`; the call is never made, and nobody goes on."""
+    deeds = Deeds()
+    rules = script(boss=delegates("lead"), lead=delegates("clerk"), **telling("clerk"))
+    two = {"consent_time": timedelta(hours=2)}
+    bench = await crew_of(database, caller, new_id, deeds, rules, ("boss", "lead", "clerk"), boss=two)
+    root = await agents.start(database, caller, new_id, bench=bench, name="boss")
+    model = Listening()
+    async with crew(database, new_id, bench=bench, functions=deeds.functions, model=model):
+        await until(agents.awaits(database, caller, root))
+        asked = len(model.requests)
+        await panels.shift_clock(database, 2 * 3600 + 1)
+        await until(agents.ended(database, caller, root))
+
+        async def all_ended() -> bool:
+            found = await agent_runs.page(database, caller, wanted=agent_runs.AgentRunFilter(), after=None, limit=10)
+            return all(each.completed_at is not None for each in found)
+
+        await until(all_ended)
+    found = await agent_runs.page(database, caller, wanted=agent_runs.AgentRunFilter(), after=None, limit=10)
+    assert [each.status for each in found] == ["expired"] * 3 and len(model.requests) == asked and deeds.done == []
+    assert (await agents.asked(database, caller, root)).consent.status == "expired"  # type: ignore[union-attr]
+
+
+async def test_a_cancelled_root_takes_its_delegation_along(database: Database, caller: Caller, new_id: NewId) -> None:
+    deeds = Deeds()
+    rules = script(boss=delegates("clerk"), **telling("clerk"))
+    bench = await crew_of(database, caller, new_id, deeds, rules, ("boss", "clerk"))
+    root = await agents.start(database, caller, new_id, bench=bench, name="boss")
+    async with crew(database, new_id, bench=bench, functions=deeds.functions) as made:
+        await until(agents.awaits(database, caller, root))
+        (clerk,) = [await run_of(database, caller, each) for each in await agents.below(database, root)]
+        await agent_runs.cancel(database, caller, id_=root.id, tell=made.tell)
+        await until(agents.ended(database, caller, clerk))
+    done = [await agents.now(database, caller, each) for each in (root, clerk)]
+    assert [each.status for each in done] == ["failed", "failed"] and deeds.done == []
+    assert done[0].last_error == f"cancelled by {caller.user_name}" and "cancelled by" in (done[1].last_error or "")
+
+
+async def test_a_specialist_that_was_deleted_is_an_error_result(database: Database, caller: Caller, new_id: NewId) -> None:
+    """The issue's bad input: deleted while its call was pending: before it was started nothing is; once it waits it goes on as it began (B09)."""
+    deeds = Deeds()
+    rules = script(boss=delegates("clerk"), **telling("clerk"))
+    bench = await crew_of(database, caller, new_id, deeds, rules, ("boss", "clerk"))
+    started, late = [await agents.start(database, caller, new_id, bench=bench, name="boss") for _ in range(2)]
+    await panels.execute(database, "update process set ready_at = null where run_id = $1", late.run_id)
+    async with crew(database, new_id, bench=bench, functions=deeds.functions) as made:
+        await until(agents.awaits(database, caller, started))
+        boss = Reference("boss", "default")
+        await agents.publish(database, caller, new_id, bench=bench, name="boss", functions=(), settings=AgentRunSettings())
+        stored = await definitions.get(database, caller, kind=DefinitionKind.AGENT, reference=boss)
+        assert stored.number == 2
+        clerk = await definitions.get(database, caller, kind=DefinitionKind.AGENT, reference=Reference("clerk", "default"))
+        await definitions.delete(database, caller, kind=DefinitionKind.AGENT, definition_id=clerk.definition.definition_id)
+        await panels.execute(database, "update process set ready_at = folkmoot_now() where run_id = $1", late.run_id)
+        await agents.consent(database, caller, started, tell=made.tell)
+        await until(agents.ended(database, caller, started))
+        await until(agents.ended(database, caller, late))
+    assert deeds.done == [("tell", ("Bo", "42"))], "what waited went on as it began"
+    refused = [each.result for each in await results(database, late) if each.is_error]
+    assert len(refused) == 1 and "Nothing was delegated to clerk" in refused[0]
+
+
+async def test_depth_and_circles_hold_whatever_the_definitions_say(database: Database, caller: Caller, new_id: NewId) -> None:
+    """Delegation: depth at most 4, circles refused; F58: by every door."""
+    deeds = Deeds()
+    names = ("one", "two", "three", "four", "five")
+    rules = script(
+        **{name: delegates(below) for name, below in zip(names, names[1:], strict=False)},
+        five=[plan(step("On.", specialist="six")), [call("delegate", specialist="six", task="More.")], "No.", met("No.")],
+        **telling("six"),
+    )
+    bench = await crew_of(database, caller, new_id, deeds, rules, names[-1:] + ("six",), five={})
+    await _links_past_the_checks(database, caller, new_id, bench, names)
+    root = await agents.start(database, caller, new_id, bench=bench, name="one")
+    async with crew(database, new_id, bench=bench, functions=deeds.functions) as made:
+        await until(agents.ended(database, caller, root))
+        assert made.model.asked.count("six") == 0
+    depths = await panels.fetch(database, "select max(depth) as depth from process where kind = 'AgentRun'")
+    assert depths[0]["depth"] == 4 and deeds.done == []
+    deepest = await panels.fetch(database, "select run_id from process where depth = 4")
+    five = await run_of(database, caller, panels.Started(caller.tenant_id, deepest[0]["run_id"]))
+    assert any("depth 4" in each.result for each in await results(database, five) if each.is_error)
+
+
+async def _links_past_the_checks(
+    database: Database, caller: Caller, new_id: NewId, bench: Workbench, names: tuple[str, ...]
+) -> None:
+    """Agents that delegate one to the next, deeper than can be saved: as definitions that were enabled again could."""
+    for name in names[:-1]:
+        await agents.publish(database, caller, new_id, bench=bench, name=name, functions=(), settings=AgentRunSettings())
+    for name, below in zip(names, names[1:], strict=False):
+        stored = await definitions.get(database, caller, kind=DefinitionKind.AGENT, reference=Reference(below, "default"))
+        link = json.dumps([{"name": None, "namespace": None, "version": None, "definition_id": str(stored.definition.definition_id)}])
+        await panels.execute(
+            database,
+            "update definition_version v set body = jsonb_set(body, '{runs,specialists}', $2::jsonb) from definition d "
+            "where d.definition_id = v.definition_id and d.name = $1",
+            name, link,
+        )  # fmt: skip
+
+
+async def test_one_budget_goes_down_the_delegation(database: Database, caller: Caller, new_id: NewId) -> None:
+    """B37: what is left above is all that a specialist has, whatever its own agent says; at the bound it fails, and its caller is told."""
+    deeds = Deeds()
+    adds = plan(step("Add.", "add"), step("Add.", "add"))
+    rules = script(
+        boss=delegates("clerk"), clerk=["Nothing.", adds, [call("add", one=1, other=2)], "3", [call("add", one=3, other=3)], "6", met("6")]
+    )  # fmt: skip
+    few = {"budget": AgentBudget(tool_calls=2)}
+    bench = await crew_of(database, caller, new_id, deeds, rules, ("boss", "clerk"), boss=few)
+    root = await agents.start(database, caller, new_id, bench=bench, name="boss")
+    async with crew(database, new_id, bench=bench, functions=deeds.functions):
+        await until(agents.ended(database, caller, root))
+    assert deeds.done == [("add", (1, 2))]
+    (clerk,) = [await run_of(database, caller, each) for each in await agents.below(database, root)]
+    assert "1 tool calls" in (clerk.last_error or "")
+    told = [each.result for each in await results(database, root) if each.is_error]
+    assert len(told) == 1 and "clerk did not do it" in told[0]
+
+
+async def test_a_call_needs_the_rights_of_the_specialists_owner_and_of_those_above(
+    database: Database, caller: Caller, new_id: NewId
+) -> None:
+    """agent: in a delegation the specialist's owner is the context, and each call must be allowed to the delegating agent's owner too."""
+    deeds = Deeds()
+    above = await users.add(database, caller, name="Abe", role=Role.OPERATOR, new_id=new_id)
+    below = await users.add(database, caller, name="Bea", role=Role.OPERATOR, new_id=new_id)
+    rules = script(boss=delegates("clerk"), **telling("clerk"))
+    bench = await crew_of(
+        database, caller, new_id, deeds, rules, ("boss", "clerk"), boss={"owner": above.user_id}, clerk={"owner": below.user_id}
+    )  # fmt: skip
+    root = await agents.start(database, caller, new_id, bench=bench, name="boss")
+    async with crew(database, new_id, bench=bench, functions=deeds.functions) as made:
+        await until(agents.awaits(database, caller, root))
+        (clerk,) = [await run_of(database, caller, each) for each in await agents.below(database, root)]
+        assert (root.owner_id, clerk.owner_id) == (above.user_id, below.user_id)
+        await users.set_role(database, caller, user_id=above.user_id, role=Role.VIEWER)
+        await agents.consent(database, caller, root, tell=made.tell)
+        await until(agents.ended(database, caller, root))
+    assert deeds.done == []
+    assert any("Abe" in each.result for each in await results(database, clerk) if each.is_error)
