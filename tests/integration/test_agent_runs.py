@@ -61,12 +61,27 @@ async def test_a_run_gathers_plans_acts_asks_and_verifies(database: Database, ca
     deeds = Deeds()
     plans = plan(step("Add them.", "add"), step("Tell Bo.", "tell"))
     rules = script(
-        clerk=[[call("look")], "They are 20 and 22.", plans, [call("add", one=20, other=22)], "It is 42.", TOLD, "Told.", met("42")]
+        clerk=[
+            [call("look")],
+            "They are 20 and 22.",
+            plans,
+            [call("add", one=20, other=22)],
+            "It is 42.",
+            TOLD,
+            "Told.",
+            met("42"),
+        ]
     )
     bench = deeds.bench(rules)
     await agents.publish(database, caller, new_id, bench=bench)
     run = await agents.start(database, caller, new_id, bench=bench)
-    assert (run.status, run.current_phase, run.channel, run.conversation_id, run.parent_run) == ("running", "gather", "web", None, None)
+    assert (run.status, run.current_phase, run.channel, run.conversation_id, run.parent_run) == (
+        "running",
+        "gather",
+        "web",
+        None,
+        None,
+    )
     assert run.tenant_id == caller.tenant_id and run.owner_id == caller.user_id and len(run.correlation_token) == 26
     assert (run.claimed_at, run.completed_at, run.awaiting_since, run.chat_item_id) == (None,) * 4
     async with crew(database, new_id, bench=bench, functions=deeds.functions) as made:
@@ -74,7 +89,9 @@ async def test_a_run_gathers_plans_acts_asks_and_verifies(database: Database, ca
         waiting, item = await agents.now(database, caller, run), await agents.asked(database, caller, run)
         assert item.consent is not None
         assert waiting.pending_tool_id == item.consent.call_id and waiting.current_phase is Phase.ACT
-        assert waiting.awaiting_since and waiting.expires_at and waiting.claimed_at and waiting.pending_specialist is None
+        assert (
+            waiting.awaiting_since and waiting.expires_at and waiting.claimed_at and waiting.pending_specialist is None
+        )
         assert waiting.conversation_id == item.conversation_id, "it gets a conversation at its first gate"
         assert item.consent.card["functionName"] == "tell" and item.consent.executed_at is None
         assert [name for name, _ in deeds.done] == ["look", "add"], "nothing gated was called"
@@ -97,7 +114,9 @@ async def test_a_run_gathers_plans_acts_asks_and_verifies(database: Database, ca
     assert executed is not None and executed.executed_at is not None
     said = await agent_runs.chat(database, caller, id_=run.id, before=None, limit=10)
     assert [each.text for each in said if each.text] == ["42"]
-    revisions = await panels.fetch(database, "select path from content where path is not null order by created_at, content_id")
+    revisions = await panels.fetch(
+        database, "select path from content where path is not null order by created_at, content_id"
+    )
     numbers = [int(each["path"].rpartition("/")[2]) for each in revisions]
     assert numbers == list(range(1, len(numbers) + 1)) and revisions[0]["path"] == f"agent-runs/{run.id}/1"
 
@@ -107,7 +126,9 @@ async def test_verifying_sees_what_was_recorded_and_nothing_that_was_said(
 ) -> None:
     """agent-runs.md, verify: from the recorded results, not from memory; criteria are the plan's own."""
     deeds = Deeds()
-    rules = script(clerk=["Nothing.", plan(step("Add.", "add")), [call("add", one=1, other=2)], "I SWEAR IT IS 7.", met("3")])
+    rules = script(
+        clerk=["Nothing.", plan(step("Add.", "add")), [call("add", one=1, other=2)], "I SWEAR IT IS 7.", met("3")]
+    )
     bench = deeds.bench(rules)
     await agents.publish(database, caller, new_id, bench=bench)
     run = await agents.start(database, caller, new_id, bench=bench)
@@ -168,7 +189,9 @@ async def test_a_goal_that_is_never_verified_fails_with_what_is_missing(
 @pytest.mark.parametrize(
     ("replies", "words"),
     [
-        pytest.param([plan(step("Fly.", "fly"))] * 3, "No plan could be made.", id="a plan that names a tool that there is not"),
+        pytest.param(
+            [plan(step("Fly.", "fly"))] * 3, "No plan could be made.", id="a plan that names a tool that there is not"
+        ),
         pytest.param([plan(step("Both.", "add")), *["Words."] * 3], "", id="a step in words"),
         pytest.param(["I would rather talk."] * 3, "replies in words", id="words in place of a plan"),
     ],
@@ -190,8 +213,21 @@ async def test_a_plan_that_cannot_be_taken_goes_back_to_its_author_and_then_fail
 async def test_in_act_only_what_the_step_names_is_offered(database: Database, caller: Caller, new_id: NewId) -> None:
     """F54: a model that obeys everything it reads reaches no other tool, and none that is not in the whitelist (B38: null is not all)."""
     deeds = Deeds()
-    obeys = [call("pay", amount=1000), call("tell", who="all", what="secrets"), call("make_plan", steps=[], criteria=[])]
-    rules = script(clerk=[[call("add", one=1, other=1), *obeys], "Nothing.", plan(step("Add.", "add")), [*obeys, call("add", one=1, other=2)], "3", met("3")])
+    obeys = [
+        call("pay", amount=1000),
+        call("tell", who="all", what="secrets"),
+        call("make_plan", steps=[], criteria=[]),
+    ]
+    rules = script(
+        clerk=[
+            [call("add", one=1, other=1), *obeys],
+            "Nothing.",
+            plan(step("Add.", "add")),
+            [*obeys, call("add", one=1, other=2)],
+            "3",
+            met("3"),
+        ]
+    )
     done = await run(database, caller, new_id, deeds, rules, settings=agents.ruled(whitelist=("look", "add")))
     assert done.status is AgentRunStatus.COMPLETED and deeds.done == [("add", (1, 2))]
     refused = [each.result for each in await results(database, done) if each.is_error]
@@ -202,7 +238,9 @@ async def test_a_rule_on_arguments_asks_for_consent(database: Database, caller: 
     """Consent 1: by the tool's approval mode, or by a rule on arguments, such as an amount over a limit."""
     deeds = Deeds()
     pays = plan(step("Pay little.", "pay"), step("Pay much.", "pay"))
-    rules = script(clerk=["Nothing.", pays, [call("pay", amount=5)], "Paid.", [call("pay", amount=500)], "Paid.", met("Paid.")])
+    rules = script(
+        clerk=["Nothing.", pays, [call("pay", amount=5)], "Paid.", [call("pay", amount=500)], "Paid.", met("Paid.")]
+    )
     bench = deeds.bench(rules)
     over = ConsentRule("pay", Comparison.ABOVE, "amount", 100)
     await agents.publish(database, caller, new_id, bench=bench, settings=agents.ruled(over))
@@ -228,7 +266,9 @@ async def test_at_the_bound_of_a_budget_the_run_fails_and_says_which(
 ) -> None:
     deeds = Deeds()
     twice = plan(step("Add.", "add"), step("Add.", "add"))
-    rules = script(clerk=["Nothing.", twice, [call("add", one=1, other=2)], "3", [call("add", one=3, other=3)], "6", met("6")])
+    rules = script(
+        clerk=["Nothing.", twice, [call("add", one=1, other=2)], "3", [call("add", one=3, other=3)], "6", met("6")]
+    )
     done = await run(database, caller, new_id, deeds, rules, settings=agents.ruled(budget=budget))
     assert done.status is AgentRunStatus.FAILED and words in (done.last_error or ""), done.last_error
     assert len(deeds.done) <= 1
@@ -313,7 +353,9 @@ async def test_a_conversation_goes_on_with_the_next_run(database: Database, call
     first = await agents.start(database, caller, new_id, bench=bench, goal="How many?", conversation_id=conversation_id)
     async with crew(database, new_id, bench=bench, functions=deeds.functions) as made:
         await until(agents.ended(database, caller, first))
-        second = await agents.start(database, caller, new_id, bench=bench, goal="And now?", conversation_id=conversation_id)
+        second = await agents.start(
+            database, caller, new_id, bench=bench, goal="And now?", conversation_id=conversation_id
+        )
         await until(agents.ended(database, caller, second))
         shown = "\n".join(str(entry) for entry in made.model.requests[-2].view)
     assert "How many?" in shown and "It is three." in shown and "And now?" in shown

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import agents_at_hand as agents
 import pytest_asyncio
 from agent_runs_at_hand import (
     AGENT_RUNS,
@@ -21,11 +20,13 @@ from agent_runs_at_hand import (
 )
 from agents_at_hand import Deeds, call, met, plan, script, step
 from api_at_hand import (
+    NAMESPACE,
     NEW_ID,
     RUNS,
     Served,
     document,
     problem_of,
+    put,
     sequences_of,
     served,
     stranger_key,
@@ -43,6 +44,7 @@ WORK = [
     met("42"),
 ]  # fmt: skip
 HUGE = 2**63
+SIGNING = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 
 @dataclass
@@ -164,7 +166,7 @@ async def test_a_start_says_what_is_wrong_and_lists_hold_what_was_started(office
     assert (await client.get(AGENT_RUNS)).json() == {"items": [], "next": None}
 
     conversation = str(NEW_ID())
-    body = {"goal": "Go.", "conversationId": conversation, "budget": {"modelCalls": 9, "money": 0.5}}
+    body = {"goal": "Go.", "conversationId": conversation, "budget": {"modelCalls": 9}}
     key = {"Idempotency-Key": "once"}
     made = [(await client.post(starts, json=body, headers=key)).json() for _ in range(2)]
     assert made[0] == made[1] and made[0]["conversationId"] == conversation
@@ -207,7 +209,10 @@ async def test_a_start_says_what_is_wrong_and_lists_hold_what_was_started(office
 async def test_only_whoever_may_answers_once_and_in_time(office: Office) -> None:
     """B03, B05, B12, B14, B15, F40, F42: each wrong answer is told why, and changes nothing."""
     client, database = office.client, office.server.installation.database
-    runs = [(await start_agent_run(client, office.clerk))["id"] for _ in range(4)]
+    secret = await put(client, f"/namespaces/{NAMESPACE}/secrets/by-name/signing", {"value": SIGNING})
+    channel = {"app": "webhook", "settings": {"url": "https://hooks.example/x"}, "secrets": {"signing": secret["id"]}}
+    await put(client, f"/namespaces/{NAMESPACE}/channels/by-name/hook", channel)
+    runs = [(await start_agent_run(client, office.clerk, channel=name))["id"] for name in ("hook", None, None, None)]
     asked = {id_: await ask_consent(database, id_, expires_in=600) for id_ in runs}
     run, declined, cancelled, late = runs
 
@@ -253,6 +258,7 @@ async def test_only_whoever_may_answers_once_and_in_time(office: Office) -> None
     first = await answer(run, body(run))
     assert first.status_code == 200 and first.json()["consent"]["status"] == "approved"
     assert (await answer(run, {**body(run), "argumentsHash": asked[run][1].upper()})).json() == first.json()
+    await _told_over_its_channel(office, run, str(asked[run][0]))
     detail = problem_of(await answer(run, body(run, "decline")), 409, "already_decided")["detail"]
     assert "approved by owner at 20" in detail
     told = (await answer(declined, body(declined, "decline", reason="Too late in the day."))).json()["consent"]
@@ -271,6 +277,17 @@ async def _records(office: Office) -> list[Any]:
     database = office.server.installation.database
     tables = ("pending", "chat_item", "agent_run")
     return [await fetch(database, f"select t::text from {table} t order by 1") for table in tables]
+
+
+async def _told_over_its_channel(office: Office, id_: int, item_id: str) -> None:
+    """What waits to be sent to the owner, page by page, without the request's secret."""
+    path = f"{AGENT_RUNS}/{id_}/messages?limit=1"
+    first = (await office.client.get(path)).json()
+    second = (await office.client.get(f"{path}&after={first['next']}")).json()
+    messages = first["items"] + second["items"]
+    told = [(each["kind"], each["status"], each["chatItemId"], each["attempts"]) for each in messages]
+    assert told == [("consent.requested", "waiting", item_id, 0), ("consent.decided", "waiting", item_id, 0)]
+    assert second["next"] is None and all(each["nextAttemptAt"] and each["deliveredAt"] is None for each in messages)
 
 
 async def _by_the_kernels_id(office: Office, id_: int) -> None:
@@ -332,5 +349,11 @@ async def test_what_a_specialist_asks_is_shown_at_its_root_and_in_its_tree(offic
         stopped = (await client.post(f"/processes/AgentRun/{root['id']}/stop")).json()
         assert (stopped["id"], stopped["agentRun"]) == (uuids[1], root["id"])
         rest = await rest_of(events)
-    assert rest[-1].data["lastError"] == "cancelled by owner"
-    assert agents.NAMESPACE
+        assert rest[-1].data["lastError"] == "cancelled by owner"
+        assert [event.data["waitsFor"] for event in rest if event.name == "approval"][-1] is None
+        async with watching_agent_run(client, child["id"]) as below:
+            assert (await rest_of(below))[-1].data["status"] == "failed"
+    page = (await client.get(f"{AGENT_RUNS}?status=failed")).json()["items"]
+    assert [(run["id"], run["pendingSpecialist"], run["expiresAt"]) for run in page] == [
+        (child["id"], None, None), (root["id"], None, None),
+    ]  # fmt: skip

@@ -29,7 +29,12 @@ TOLD = [call("tell", who="Bo", what="42")]
 
 def delegates(to: str, task: str = "Tell Bo that it is 42.") -> list[Any]:
     """Replies of an agent that hands all of it to a specialist."""
-    return [plan(step("Let it be done.", specialist=to)), [call("delegate", specialist=to, task=task)], "It is done.", met("Done.")]
+    return [
+        plan(step("Let it be done.", specialist=to)),
+        [call("delegate", specialist=to, task=task)],
+        "It is done.",
+        met("Done."),
+    ]
 
 
 def telling(name: str) -> dict[str, list[Any]]:
@@ -37,12 +42,22 @@ def telling(name: str) -> dict[str, list[Any]]:
 
 
 async def crew_of(
-    database: Database, caller: Caller, new_id: NewId, deeds: Deeds, rules: dict[str, Any], chain: tuple[str, ...], **settings: Any
+    database: Database,
+    caller: Caller,
+    new_id: NewId,
+    deeds: Deeds,
+    rules: dict[str, Any],
+    chain: tuple[str, ...],
+    **settings: Any,
 ) -> Workbench:
     """Agents of which each has the next for a specialist; the last one has the tools. `settings`: of an agent, by its name."""
     bench = deeds.bench(rules)
     for name, below in zip(reversed(chain), (None, *reversed(chain)), strict=False):
-        own = {"specialists": (Reference(below),)} if below is not None else {"tool_whitelist": ("look", "add", "tell", "pay")}
+        own = (
+            {"specialists": (Reference(below),)}
+            if below is not None
+            else {"tool_whitelist": ("look", "add", "tell", "pay")}
+        )
         found = AgentRunSettings(**{**own, **settings.get(name, {})})
         functions = () if below is not None else ("look", "add", "tell", "pay")
         await agents.publish(database, caller, new_id, bench=bench, name=name, settings=found, functions=functions)
@@ -80,9 +95,16 @@ async def test_a_gate_two_runs_below_pauses_all_of_them_and_its_answer_goes_to_t
         }
         assert [each.pending_specialist for each in waiting] == ["lead", "clerk", None]
         assert [each.parent_run for each in waiting] == [None, root.id, lead.id]
-        assert len({each.conversation_id for each in waiting}) == 1 and len({each.correlation_token for each in waiting}) == 3
+        assert (
+            len({each.conversation_id for each in waiting}) == 1
+            and len({each.correlation_token for each in waiting}) == 3
+        )
         kernel = [await panels.row_of(database, agents.kernel_run(each)) for each in (root, lead, clerk)]
-        assert [row["status"] for row in kernel] == ["PendingSubInteractions", "PendingSubInteractions", "PendingApproval"]
+        assert [row["status"] for row in kernel] == [
+            "PendingSubInteractions",
+            "PendingSubInteractions",
+            "PendingApproval",
+        ]
         assert all(row["worker_id"] is None and row["awaits_since"] is None for row in kernel), "nobody is at work"
         await agents.consent(database, caller, root, tell=made.tell)
         await until(agents.ended(database, caller, root))
@@ -176,7 +198,9 @@ async def test_a_cancelled_root_takes_its_delegation_along(database: Database, c
     assert done[0].last_error == f"cancelled by {caller.user_name}" and "cancelled by" in (done[1].last_error or "")
 
 
-async def test_a_specialist_that_was_deleted_is_an_error_result(database: Database, caller: Caller, new_id: NewId) -> None:
+async def test_a_specialist_that_was_deleted_is_an_error_result(
+    database: Database, caller: Caller, new_id: NewId
+) -> None:
     """The issue's bad input: deleted while its call was pending: before it was started nothing is; once it waits it goes on as it began (B09)."""
     deeds = Deeds()
     rules = script(boss=delegates("clerk"), **telling("clerk"))
@@ -186,11 +210,17 @@ async def test_a_specialist_that_was_deleted_is_an_error_result(database: Databa
     async with crew(database, new_id, bench=bench, functions=deeds.functions) as made:
         await until(agents.awaits(database, caller, started))
         boss = Reference("boss", "default")
-        await agents.publish(database, caller, new_id, bench=bench, name="boss", functions=(), settings=AgentRunSettings())
+        await agents.publish(
+            database, caller, new_id, bench=bench, name="boss", functions=(), settings=AgentRunSettings()
+        )
         stored = await definitions.get(database, caller, kind=DefinitionKind.AGENT, reference=boss)
         assert stored.number == 2
-        clerk = await definitions.get(database, caller, kind=DefinitionKind.AGENT, reference=Reference("clerk", "default"))
-        await definitions.delete(database, caller, kind=DefinitionKind.AGENT, definition_id=clerk.definition.definition_id)
+        clerk = await definitions.get(
+            database, caller, kind=DefinitionKind.AGENT, reference=Reference("clerk", "default")
+        )
+        await definitions.delete(
+            database, caller, kind=DefinitionKind.AGENT, definition_id=clerk.definition.definition_id
+        )
         await panels.execute(database, "update process set ready_at = folkmoot_now() where run_id = $1", late.run_id)
         await agents.consent(database, caller, started, tell=made.tell)
         await until(agents.ended(database, caller, started))
@@ -200,13 +230,20 @@ async def test_a_specialist_that_was_deleted_is_an_error_result(database: Databa
     assert len(refused) == 1 and "Nothing was delegated to clerk" in refused[0]
 
 
-async def test_depth_and_circles_hold_whatever_the_definitions_say(database: Database, caller: Caller, new_id: NewId) -> None:
+async def test_depth_and_circles_hold_whatever_the_definitions_say(
+    database: Database, caller: Caller, new_id: NewId
+) -> None:
     """Delegation: depth at most 4, circles refused; F58: by every door."""
     deeds = Deeds()
     names = ("one", "two", "three", "four", "five")
     rules = script(
         **{name: delegates(below) for name, below in zip(names, names[1:], strict=False)},
-        five=[plan(step("On.", specialist="six")), [call("delegate", specialist="six", task="More.")], "No.", met("No.")],
+        five=[
+            plan(step("On.", specialist="six")),
+            [call("delegate", specialist="six", task="More.")],
+            "No.",
+            met("No."),
+        ],
         **telling("six"),
     )
     bench = await crew_of(database, caller, new_id, deeds, rules, names[-1:] + ("six",), five={})
@@ -227,10 +264,16 @@ async def _links_past_the_checks(
 ) -> None:
     """Agents that delegate one to the next, deeper than can be saved: as definitions that were enabled again could."""
     for name in names[:-1]:
-        await agents.publish(database, caller, new_id, bench=bench, name=name, functions=(), settings=AgentRunSettings())
+        await agents.publish(
+            database, caller, new_id, bench=bench, name=name, functions=(), settings=AgentRunSettings()
+        )
     for name, below in zip(names, names[1:], strict=False):
-        stored = await definitions.get(database, caller, kind=DefinitionKind.AGENT, reference=Reference(below, "default"))
-        link = json.dumps([{"name": None, "namespace": None, "version": None, "definition_id": str(stored.definition.definition_id)}])
+        stored = await definitions.get(
+            database, caller, kind=DefinitionKind.AGENT, reference=Reference(below, "default")
+        )
+        link = json.dumps(
+            [{"name": None, "namespace": None, "version": None, "definition_id": str(stored.definition.definition_id)}]
+        )
         await panels.execute(
             database,
             "update definition_version v set body = jsonb_set(body, '{runs,specialists}', $2::jsonb) from definition d "

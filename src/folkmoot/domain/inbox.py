@@ -56,8 +56,8 @@ class PendingEntry:
 
 @dataclass(frozen=True, slots=True)
 class InboxEntry:
-    """The same with the names of what runs: of an agent run its agent's. `agent_run` and `chat_item_id`: where a consent of an agent run is
-    answered."""
+    """The same with the names of what runs. `agent_run`, `chat_item_id`: where an agent run asks its owner for consent, the run's number
+    and where the request stands; null for what an interaction's run asks."""
 
     entry: PendingEntry
     interaction_name: str

@@ -60,11 +60,10 @@ async def stop(database: Database, claim: Claim, *, run_id: UUID, participant: s
 async def caller_of(reader: Reader, claim: Claim, *, right: Right) -> Caller:
     """For whom the claimed run goes (B38): whoever started the tree, with the rights that they have now."""
     tenant_id = claim.tenant_id
-    run = await runs.get(reader, tenant_id, run_id=claim.run_id)
-    assert run is not None
-    user = await users.get(reader, tenant_id, user_id=run.created_by)
+    started_by = await runs.created_by(reader, tenant_id, run_id=claim.run_id)
+    user = await users.get(reader, tenant_id, user_id=started_by)
     if user is None or user.removed_at is not None:
-        name = user.name if user is not None else str(run.created_by)
+        name = user.name if user is not None else str(started_by)
         raise NotPermitted(f"This run goes for {name}, who is no user here any more.")
     rights = rights_of(user.role, None)
     caller = Caller(tenant_id, user.user_id, user.name, role=user.role, rights=rights, acts_by=claim)

@@ -181,6 +181,12 @@ async def get(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> Run | None:
     return read_run(row) if row is not None else None
 
 
+async def created_by(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> UUID:
+    """Who started the tree of a run, of whatever type."""
+    found: UUID = await _sql.created_by(reader.connection, tenant_id=tenant_id, run_id=run_id)
+    return found
+
+
 def read_run(row: Any) -> Run:
     """A row of `process` with its worker's ping as `worker_pinged_at`."""
     return Run(

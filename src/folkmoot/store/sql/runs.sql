@@ -151,6 +151,9 @@ from process p left join worker w using (worker_id) left join resolved_definitio
 where p.tenant_id = :tenant_id and p.run_id = any(:run_ids::uuid[])
 order by p.created_at desc, p.run_id desc;
 
+-- name: created_by$
+select created_by from process where tenant_id = :tenant_id and run_id = :run_id;
+
 -- name: tree_counts^
 -- Of the oldest runs of a tree, as many as are counted.
 select count(*) as total, count(*) filter (where ended_at is null) as active
