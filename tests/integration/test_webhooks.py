@@ -182,7 +182,8 @@ async def test_a_stop_and_an_expiry_are_told_too(server: Served, receiver: Recei
     await server.client.post(f"{RUNS}/by-id/{run_id}/stop")
     await ask(database, (await start_run(server.client))["id"], PendingKind.TURN, expires_in=-1)
     async with database.writer() as writer:
-        assert len(await runs.expire(writer)) == 1
+        (tenant_id,) = await runs.tenants_due(writer)
+        assert len(await runs.expire(writer, tenant_id)) == 1
     async with outbox(server) as sender:
         await sender.send_due()
     told = [json.loads(body)["data"] for _, _, body in receiver.got]
