@@ -106,11 +106,11 @@ async def waits_for_a_lock(database: Database) -> bool:
 
 
 async def ask_consent(
-    database: Database, agent_run: int, *, arguments_json: str = '{"who": "Bo"}', chat_item_id: UUID | None = None, expires_in: float | None = None
+    database: Database, agent_run: int, *, card: dict[str, Any] | None = None, chat_item_id: UUID | None = None, expires_in: float | None = None
 ) -> tuple[UUID, str]:  # fmt: skip
     """Let an agent run, and those above it, wait for its owner's consent; the chat item and the hash of its call."""
     call_id, item_id = NEW_ID(), chat_item_id or NEW_ID()
-    card = approval_card(call_id, arguments_json, functionName="tell", agentName="clerk", deferred=[])
+    card = card or approval_card(call_id, '{"who": "Bo"}', functionName="tell", agentName="clerk", deferred=[])
     hash_ = bytes.fromhex(card["argumentsHash"])
     async with database.writer() as writer:
         connection = writer.connection
