@@ -227,12 +227,10 @@ async def seeds(server: Served, folder: Path) -> dict[str, list[Any]]:
     others["credential_stack"] = {
         "entries": [{"name": "here", "provider": "openai-compatible", "baseUrl": "http://127.0.0.1:1/v1"}]
     }
-    await put(client, f"{base}/secrets/by-name/token", {"value": "a value"})
+    await put(client, f"{base}/secrets/by-name/signing", {"value": "a value"})
     others["channel"] = {
-        "app": "webhook",
-        "settings": {"url": "https://hooks.example.com"},
-        "secrets": {"signing": f"{NAMESPACE}/token"},
-    }
+        "app": "webhook", "settings": {"url": "https://hooks.example.com"}, "secrets": {"signing": "signing"}
+    }  # fmt: skip
     await put(client, f"{base}/agents/by-name/sceptic", {"model": "small"})  # whom the example of a router names
     others["router"] = {"candidates": [{"agent": "optimist"}], "fallback": "optimist"}
     for noun, path in (
@@ -251,9 +249,10 @@ async def seeds(server: Served, folder: Path) -> dict[str, list[Any]]:
     key = (await client.post("/keys", json={"name": "second"})).json()["id"]
     user = (await client.post("/users", json={"name": "Ann", "role": "viewer"})).json()["id"]
     bearer = (await client.post("/users", json={"name": "Bea", "role": "viewer"})).json()["id"]
-    addresses = {"email": "bea@example.com", "slack": "U1", "pager": "7"}
+    addresses = {"email": "bea@example.com", "slack": "U1", "webhook": "7"}
     for app, address in addresses.items():
         await put(client, f"/users/by-id/{bearer}/identities/{app}", {"address": address})
+    await put(client, f"{base}/secrets/by-name/token", {"value": "a value"})
     secret = (await put(client, f"{base}/secrets/by-name/other", {"value": "a value"}))["id"]
     offered = (await client.get(f"{base}/connectors/mcp/by-name/bench/operations")).json()["items"]
     model_key = {"name": "ours", "provider": "openai", "credential": f"{NAMESPACE}/token"}

@@ -424,7 +424,8 @@ class TestRaces:
     async def expire(self, database: Database, *, after: float) -> None:
         await asyncio.sleep(after)
         async with database.writer() as writer:
-            await run_store.expire(writer)
+            for tenant_id in await run_store.tenants_due(writer):
+                await run_store.expire(writer, tenant_id)
 
     async def test_approve_reject_stop_and_expiry_at_once(self, asked: Asked, second: Database) -> None:
         """F31."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import agents_at_hand as agents
@@ -215,12 +216,7 @@ async def test_a_specialist_that_was_deleted_is_an_error_result(
         )
         stored = await definitions.get(database, caller, kind=DefinitionKind.AGENT, reference=boss)
         assert stored.number == 2
-        clerk = await definitions.get(
-            database, caller, kind=DefinitionKind.AGENT, reference=Reference("clerk", "default")
-        )
-        await definitions.delete(
-            database, caller, kind=DefinitionKind.AGENT, definition_id=clerk.definition.definition_id
-        )
+        await definitions.delete(database, caller, kind=DefinitionKind.AGENT, reference=Reference("clerk", "default"))
         await panels.execute(database, "update process set ready_at = folkmoot_now() where run_id = $1", late.run_id)
         await agents.consent(database, caller, started, tell=made.tell)
         await until(agents.ended(database, caller, started))
@@ -237,7 +233,7 @@ async def test_depth_and_circles_hold_whatever_the_definitions_say(
     deeds = Deeds()
     names = ("one", "two", "three", "four", "five")
     rules = script(
-        **{name: delegates(below) for name, below in zip(names, names[1:], strict=False)},
+        **{name: delegates(below) for name, below in pairwise(names)},
         five=[
             plan(step("On.", specialist="six")),
             [call("delegate", specialist="six", task="More.")],
@@ -246,7 +242,7 @@ async def test_depth_and_circles_hold_whatever_the_definitions_say(
         ],
         **telling("six"),
     )
-    bench = await crew_of(database, caller, new_id, deeds, rules, names[-1:] + ("six",), five={})
+    bench = await crew_of(database, caller, new_id, deeds, rules, (*names[-1:], "six"), five={})
     await _links_past_the_checks(database, caller, new_id, bench, names)
     root = await agents.start(database, caller, new_id, bench=bench, name="one")
     async with crew(database, new_id, bench=bench, functions=deeds.functions) as made:
@@ -267,7 +263,7 @@ async def _links_past_the_checks(
         await agents.publish(
             database, caller, new_id, bench=bench, name=name, functions=(), settings=AgentRunSettings()
         )
-    for name, below in zip(names, names[1:], strict=False):
+    for name, below in pairwise(names):
         stored = await definitions.get(
             database, caller, kind=DefinitionKind.AGENT, reference=Reference(below, "default")
         )

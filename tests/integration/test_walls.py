@@ -64,7 +64,7 @@ async def fill(database: Database, tenants: Iterable[UUID]) -> dict[str, str]:
             columns = await writer.connection.fetch(
                 "select a.attname, t.typname, (select enumlabel from pg_enum where enumtypid = t.oid limit 1) as label "
                 "from pg_attribute a join pg_type t on t.oid = a.atttypid "
-                "where a.attrelid = $1::regclass and a.attnum > 0 and a.attnotnull and not a.attisdropped and a.attname <> 'tenant_id'",
+                "where a.attrelid = $1::regclass and a.attnum > 0 and a.attnotnull and not a.attisdropped and a.attname <> 'tenant_id' and a.attidentity = ''",
                 table,
             )
             values = [literal_of(row) for row in columns]
@@ -81,7 +81,7 @@ def literal_of(column: Any) -> str:
     # names, hashes and keys are unique, some across tenants
     text = (
         "gen_random_uuid()::text"
-        if column["attname"] in ("name", "hash", "key", "address")
+        if column["attname"] in ("name", "hash", "key", "address", "correlation_token")
         else LITERALS[column["typname"]]
     )
     return f"{text}::bytea" if column["typname"] == "bytea" else text

@@ -37,7 +37,7 @@ CARDS: dict[PendingKind, dict[str, Any]] = {
 @pytest.mark.parametrize("kind", PendingKind)
 def test_what_a_webhook_is_told_is_what_the_api_shows(kind: PendingKind) -> None:
     """F33: of what is kept, which is the card without what the database cannot hold."""
-    _, pending_id, _, kept, _, told = _pending(0, Pending(UUID(int=4), kind, CARDS[kind], b"hash"))
+    _, pending_id, _, kept, _, told = _pending(0, Pending(UUID(int=4), kind, CARDS[kind], b"hash"), None)
     entry = PendingEntry(UUID(int=5), Pending(pending_id, kind, json.loads(kept)), datetime.now(UTC), None, None)
     shown = json.loads(pending_work(InboxEntry(entry, "panel", "main")).model_dump_json())
     assert json.loads(told) == {name: shown[name] for name in ("approval", "vote", "question", "turn")}

@@ -13,7 +13,8 @@ from folkmoot.channels.registry import AppUnavailable, ChannelApps
 from folkmoot.domain.channels import OutgoingMessage
 from folkmoot.kernel import fault_points
 from folkmoot.kernel.errors import NotFound, SecretFault
-from folkmoot.runtime.sending import LEASE_SECONDS, MOST_EACH, Receiver, Sending, wait_after
+from folkmoot.runtime import sending
+from folkmoot.runtime.sending import LEASE_SECONDS, Receiver, Sending, wait_after
 from folkmoot.services import channel_setups, owner_messages
 from folkmoot.services.owner_messages import Later, Obsolete
 from folkmoot.store import channel_messages
@@ -53,7 +54,7 @@ class ChannelMessages:
     async def claim(self, *, limit: int, busy: Mapping[Receiver, int]) -> Sequence[DueChannelMessage]:
         async with self._database.writer() as writer:
             return await channel_messages.claim(
-                writer, limit=limit, limit_each=MOST_EACH, busy=busy, lease_seconds=LEASE_SECONDS
+                writer, limit=limit, limit_each=sending.MOST_EACH, busy=busy, lease_seconds=LEASE_SECONDS
             )
 
     def receiver_of(self, message: DueChannelMessage) -> Receiver:

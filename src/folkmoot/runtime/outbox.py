@@ -12,7 +12,8 @@ from uuid import UUID
 
 from standardwebhooks import Webhook as Signer
 
-from folkmoot.runtime.sending import LEASE_SECONDS, MOST_EACH, Receiver, Sending, wait_after
+from folkmoot.runtime import sending
+from folkmoot.runtime.sending import LEASE_SECONDS, Receiver, Sending, wait_after
 from folkmoot.services.webhooks import place_of
 from folkmoot.store import webhooks
 from folkmoot.store.database import Database
@@ -47,7 +48,7 @@ class WebhookMessages:
     async def claim(self, *, limit: int, busy: Mapping[Receiver, int]) -> Sequence[DueMessage]:
         async with self._database.writer() as writer:
             return await webhooks.claim(
-                writer, limit=limit, limit_each=MOST_EACH, busy=busy, lease_seconds=LEASE_SECONDS
+                writer, limit=limit, limit_each=sending.MOST_EACH, busy=busy, lease_seconds=LEASE_SECONDS
             )
 
     def receiver_of(self, message: DueMessage) -> Receiver:

@@ -56,6 +56,8 @@ child as materialized (
     from process c join process parent on parent.tenant_id = c.tenant_id and parent.run_id = c.parent_id
         join process ended on ended.tenant_id = c.tenant_id and ended.run_id = :ended_id
     where c.tenant_id = :tenant_id and c.parent_id = :parent_id and c.ended_at is null and c.stopped_by is null
+        -- one whose person let time run out ends by itself, and as what it is
+        and c.before_timeout_status is null
         and ended.status in ('Failed', 'Stopped', 'TimedOut') and (parent.run_id = ended.run_id or parent.status = 'Completed')
     order by c.created_at, c.run_id limit :limit
     for update of c skip locked),
