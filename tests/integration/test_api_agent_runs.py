@@ -83,6 +83,8 @@ async def office(database_dsn: str, tmp_path: Path) -> AsyncIterator[Office]:
 async def test_a_run_goes_from_its_start_to_its_answer(office: Office) -> None:
     """agent-runs.md: the loop with a consent, watched and answered over HTTP; B65: a stream resumed from any id gives exactly the rest."""
     client = office.client
+    hook = {"url": "https://127.0.0.1:9/", "kinds": ["approval.requested"]}  # where nothing may be sent to
+    assert (await client.post("/webhooks", json=hook)).status_code == 201
     run = await start_agent_run(client, office.clerk, replyParams='{"thread": 7}', tags=["demo"])
     assert set(run) == set(document()["components"]["schemas"]["AgentRun"]["properties"]) and len(run) == 20
     assert (run["status"], run["currentPhase"], run["channel"]) == ("running", "gather", "web")
@@ -104,6 +106,9 @@ async def test_a_run_goes_from_its_start_to_its_answer(office: Office) -> None:
             entry["interactionName"] == "clerk"
             and entry["approval"]["argumentsHash"] == consent_to(item)["argumentsHash"]
         )
+        (told,) = await fetch(office.server.installation.database, "select body from outbox")
+        listed = (await client.get(f"{RUNS}/by-id/{entry['runId']}/approvals/{entry['id']}")).json()
+        assert json.loads(told["body"])["data"] == listed and listed["agentRun"] == run["id"]
         assert [name for name, _ in office.deeds.done] == ["look", "add"]
         answered = await client.post(f"{path}/consent", json=consent_to(item))
         assert answered.status_code == 200, answered.text
