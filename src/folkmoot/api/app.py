@@ -11,6 +11,7 @@ from folkmoot.api.document import document
 from folkmoot.api.doors import Doors
 from folkmoot.api.limits import BodyLimit
 from folkmoot.api.routes import (
+    agent_runs,
     answers,
     approvals,
     apps,
@@ -51,6 +52,7 @@ def make_app(doors: Doors | None = None) -> FastAPI:
         connectors.router,
         runs.router,
         trees.router,
+        agent_runs.router,
         apps.router,
         answers.router,
         approvals.router,

@@ -135,6 +135,17 @@ async def payload(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> dict[str,
     return found
 
 
+async def output(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> str | None:
+    """What the run answered; null before its end, and where it came to no answer."""
+    text: str | None = await _sql.output(reader.connection, tenant_id=tenant_id, run_id=run_id)
+    return text
+
+
+async def may_delegate(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> bool:
+    """Whether the run has specialists, as its start settled it."""
+    return bool(await _sql.may_delegate(reader.connection, tenant_id=tenant_id, run_id=run_id))
+
+
 @dataclass(frozen=True, slots=True)
 class RootRun:
     """Where a delegation's owner is reached."""

@@ -110,6 +110,36 @@ async def of_run(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> list[SentM
     return [SentMessage(row[0], MessageKind(row[1]), *list(row.values())[2:]) async for row in rows]
 
 
+@dataclass(frozen=True, slots=True)
+class RunMessage:
+    """A message with the consent that it is about; null: it is about none."""
+
+    message: SentMessage
+    chat_item_id: UUID | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunMessageCursor:
+    """The last message of a page; the next page begins after it."""
+
+    created_at: datetime
+    message_id: UUID
+
+
+async def page_of_run(
+    reader: Reader, tenant_id: UUID, *, run_id: UUID, after: RunMessageCursor | None, limit: int
+) -> list[RunMessage]:
+    """The same page by page."""
+    rows = _sql.page_of_run(
+        reader.connection, tenant_id=tenant_id, run_id=run_id, after_date=after.created_at if after else None,
+        after_id=after.message_id if after else None, limit=limit,
+    )  # fmt: skip
+    return [
+        RunMessage(SentMessage(row[0], MessageKind(row[1]), *list(row.values())[2:-1]), row["chat_item_id"])
+        async for row in rows
+    ]
+
+
 # what has come in
 
 

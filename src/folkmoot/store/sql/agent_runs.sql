@@ -83,6 +83,13 @@ select tenant_id from agent_run where correlation_token = :token;
 select c.piece from agent_run a join content_chunk c on c.tenant_id = a.tenant_id and c.run_id = a.run_id and c.content_id = a.payload_id
 where a.tenant_id = :tenant_id and a.run_id = :run_id;
 
+-- name: output$
+select output from process where tenant_id = :tenant_id and run_id = :run_id and kind = 'AgentRun';
+
+-- name: may_delegate$
+select coalesce(jsonb_array_length(body #> '{loop,specialists}') > 0, false) from resolved_definition
+where tenant_id = :tenant_id and run_id = :run_id;
+
 -- name: root^
 -- The run at whose owner a delegation's consents are asked: the topmost agent run.
 select a.id, a.run_id, a.owner_id, a.channel, a.channel_id, a.reply_params, a.correlation_token, a.conversation_id

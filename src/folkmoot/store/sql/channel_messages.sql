@@ -42,6 +42,13 @@ where tenant_id = :tenant_id and chat_item_id = :chat_item_id and kind = 'consen
 select message_id, kind, created_at, ready_at, attempts, delivered_at, given_up_at, last_error from channel_message
 where tenant_id = :tenant_id and run_id = :run_id order by created_at, message_id limit 1000;
 
+-- name: page_of_run
+-- The oldest first; those after a message.
+select message_id, kind, created_at, ready_at, attempts, delivered_at, given_up_at, last_error, chat_item_id from channel_message
+where tenant_id = :tenant_id and run_id = :run_id
+    and (:after_date::timestamptz is null or (created_at, message_id) > (:after_date::timestamptz, :after_id::uuid))
+order by created_at, message_id limit :limit::bigint;
+
 -- name: earlier_outcome$
 select outcome from inbound_message where tenant_id = :tenant_id and channel_id = :channel_id and inbound_hash = :inbound_hash;
 
