@@ -58,11 +58,15 @@ class Sending(Generic[M]):
         self._news.set()
 
     async def close(self) -> None:
-        """What is being sent has a moment to be settled, and is cut off then: whoever comes next sends it again."""
+        """What is due by now, such as the end of a run that has ended here, and what is being sent have a moment to be settled, and are cut off
+        then: whoever comes next sends them again."""
         if self._task is not None:
             self._task.cancel()
             with suppress(asyncio.CancelledError):
                 await self._task
+            with suppress(FolkmootError, *FAILURES, TimeoutError):
+                async with asyncio.timeout(_CLOSING_SECONDS):
+                    await self._begin()
         if self._under_way:
             _, left = await asyncio.wait(self._under_way, timeout=_CLOSING_SECONDS)
             for task in left:
