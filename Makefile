@@ -45,10 +45,10 @@ check: setup-dev peers-where-possible
 
 peers: $(PEERS)/venv/.done $(PEERS)/node_modules/.done $(PEERS)/documents/.done
 
-$(PEERS)/venv/.done: $(PEERS)/requirements.lock examples/release-panel/requirements.txt | $(VENV)/.dev
+$(PEERS)/venv/.done: $(PEERS)/requirements.lock examples/release-panel/requirements.txt examples/assistant/requirements.txt | $(VENV)/.dev
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(PEERS)/venv
 	$(BIN)/uv pip install --quiet --python $(PEERS)/venv/bin/python --require-hashes -r $(PEERS)/requirements.lock
-	$(BIN)/uv pip install --quiet --python $(PEERS)/venv/bin/python --no-deps --require-hashes -r examples/release-panel/requirements.txt
+	$(BIN)/uv pip install --quiet --python $(PEERS)/venv/bin/python --no-deps --require-hashes -r examples/release-panel/requirements.txt -r examples/assistant/requirements.txt
 	@touch $@
 
 # without scripts: nothing of theirs runs when they are installed

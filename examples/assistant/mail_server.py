@@ -151,6 +151,8 @@ def main() -> None:
             asyncio.run(serve(is_shown=given.show))
     except ConnectionRefusedError:
         sys.exit("No mail server runs. Start it in another terminal: mail_server.py --show")
+    except imaplib.IMAP4.error as error:
+        sys.exit(f"Another mail server answers at {HOST}:{IMAP_PORT}: {error}")
     except OSError as error:
         sys.exit(f"The mail server cannot go on: {error}. Does one run already?")
     except KeyboardInterrupt:

@@ -13,10 +13,11 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
@@ -29,6 +30,8 @@ from folkmoot.store.database import Database
 SERVER = "filesystem-mcp"
 PORT = "8090"
 CUSTOMER = "c-1001"
+SMTP, IMAP, WEB = "8025", "8143", "8080"
+PRINTER, OWNER = "orders@ada-press.example", "olga@example.org"
 
 
 @dataclass(frozen=True)
@@ -87,12 +90,16 @@ class Example:
         return Waiting(process, run_id, [words[words.index(kind) + 1] for words in told])
 
 
-def clone(shell: Shell, name: str, port: str = PORT) -> Example:
-    """The repository's files that the example needs, as a fresh clone has them once `make setup` has been run."""
+def clone(shell: Shell, name: str, ports: Mapping[str, str] = MappingProxyType({})) -> Example:
+    """The repository's files that the example needs, as a fresh clone has them once `make setup` has been run. `ports`: free ones in place of those
+    that the example names."""
     home = shell.home
     shutil.copytree(EXAMPLES / name, home / "examples" / name, ignore=shutil.ignore_patterns("__pycache__"))
     for file in (path for path in (home / "examples" / name).rglob("*") if path.is_file()):
-        file.write_text(file.read_text(encoding="utf-8").replace(PORT, port), encoding="utf-8")
+        text = file.read_text(encoding="utf-8")
+        for named, free in ports.items():
+            text = text.replace(named, free)
+        file.write_text(text, encoding="utf-8")
     for file in ("CHANGELOG.md", "README.md"):
         shutil.copy(ROOT / file, home)
     command(home / "bin" / "folkmoot", f'{sys.executable} -m folkmoot "$@"')
@@ -197,7 +204,7 @@ def shop(example: Example) -> Iterator[Path]:
 
 def test_the_support_desk_refunds_once_what_a_person_approves(shell: Shell) -> None:
     """B50: for whom it works is in the calls and in the card, and in nothing that a model is sent."""
-    example = clone(shell, "support-desk", free_port())
+    example = clone(shell, "support-desk", {PORT: free_port()})
     with shop(example) as log:
         example.type("Set up the desk")
         example.run("Set up the desk")
@@ -319,6 +326,99 @@ def test_a_run_for_each_document_is_awaited_and_stopped_with_the_one_at_the_top(
     assert root == "Stopped" and sorted(below) == ["Completed", "Stopped", "Stopped"]
     assert shell.run("inbox", "--json", env=example.env).out == ""
     assert is_all_typed(example)
+
+
+# the assistant
+
+
+@dataclass
+class Mails:
+    """The example's mail server, and what it has shown so far."""
+
+    process: subprocess.Popen[str]
+    seen: str = ""
+
+    def until(self, text: str) -> str:
+        """All that was shown, once `text` is in it."""
+        assert self.process.stdout is not None
+        while text not in self.seen:
+            line = self.process.stdout.readline()
+            assert line, f"it ended before it showed {text!r}: {self.seen}"
+            self.seen += line
+        return self.seen
+
+
+@contextmanager
+def mail_server(example: Example) -> Iterator[Mails]:
+    process = subprocess.Popen(
+        shlex.split(example.take("Start the mail")), cwd=example.shell.home, env=example.shell.environment(None), stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    try:
+        mails = Mails(process)
+        mails.until("Ctrl-C ends it")
+        yield mails
+    finally:
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def office(shell: Shell) -> Example:
+    return clone(shell, "assistant", {port: free_port() for port in (SMTP, IMAP, WEB)})
+
+
+def test_the_assistant_asks_its_owner_by_mail_and_sends_once_what_a_reply_approves(shell: Shell) -> None:
+    """B16: in one process, with real servers of mail. The request is the root's, over its channel, and names the specialist that asks."""
+    example = office(shell)
+    report = shell.home / "dist" / "assistant" / "REPORT.md"
+    with mail_server(example) as mails:
+        example.type("Set up")
+        assert OWNER in example.run("Set up")
+        process = shell.start(*example.arguments("Run it"), env=example.env)
+        asked = mails.until("How to answer:")
+        assert f"To: {OWNER}" in asked and "The specialist mailer, working for assistant" in asked
+        assert '"domain": "ada-press.example"' in asked and "To: ben@" not in asked and PRINTER not in asked
+        assert report.exists()
+        assert "Replied APPROVE" in example.type("Run it")
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 0 and "120 posters are ordered from Ada Press" in out, err
+        assert example.type("Run it") == report.read_text(encoding="utf-8")
+        seen = mails.until("Subject: assistant: the run 1 is completed")
+        assert seen.count(f"To: {PRINTER}\n") == seen.count("To: ben@example.org\n") == 1
+        assert "Done: you approved" in seen and "Subject: assistant: send_mail approved" in seen
+        assert "fair-prices" not in seen, "a stranger's mail is no instruction"
+    assert not example.sections["Set up"] and not example.sections["Run it"]
+
+
+def test_the_assistant_goes_on_without_what_a_reply_declines_on_a_server(shell: Shell) -> None:
+    """Nobody has the run open: the server sends, reads the reply, and goes on. The mail has a link to its pages."""
+    example = office(shell)
+    section = "With a server"
+    setting, *words = shlex.split(example.take(section))
+    name, _, url = setting.partition("=")
+    with mail_server(example) as mails:
+        example.type("Set up")
+        example.run("Set up")
+        serving = {**example.env, name: url, "FOLKMOOT_PORT": url.rpartition(":")[2]}
+        lines_until(shell.start(*words[1:], env=serving), "listening on")
+        run_id = example.run(section).strip()
+        asked = mails.until(f"{url}/web/consent/")
+        assert "How to answer:" in asked
+        assert "Replied DECLINE" in example.type(section)
+        assert "Nothing was ordered" in example.run(section, run_id)
+        payload = json.loads(example.run(section, run_id))
+        assert payload["verification"]["isMet"] and payload["budget"]["modelCalls"]["limit"] == 40
+        seen = mails.until(f"Subject: assistant: the run {run_id} is completed")
+        assert f"To: {PRINTER}" not in seen and "The posters are not ordered" in seen
+        assert "Reason: Ask a third printer first." in seen
+    assert not example.sections[section]
+
+
+def test_the_mail_server_of_the_assistant_is_the_one_that_the_tests_use() -> None:
+    """Its requirements are pinned as the tests' own are, with the same hashes."""
+    pinned = (EXAMPLES / "assistant" / "requirements.txt").read_text(encoding="utf-8").splitlines()[1:]
+    locked = (ROOT / "requirements-dev.lock").read_text(encoding="utf-8")
+    assert pinned and [line for line in pinned if line.rstrip(" \\") not in locked] == []
 
 
 def test_the_definitions_of_the_examples_have_no_faults(shell: Shell) -> None:

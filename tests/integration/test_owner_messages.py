@@ -33,7 +33,7 @@ from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.ids import NewId
 from folkmoot.runtime.channel_reading import ChannelReading
 from folkmoot.runtime.channel_sending import ChannelMessages, channel_sending
-from folkmoot.runtime.sending import MOST_EACH
+from folkmoot.runtime.sending import MOST_EACH, Sending
 from folkmoot.services import apply, consents, inbound
 from folkmoot.services import identities as identity_service
 from folkmoot.services import secrets as secret_service
@@ -344,6 +344,34 @@ async def test_without_the_claim_both_senders_send(
     due = [(each, await each.claim(limit=16, busy={})) for each in both]
     await asyncio.gather(*(each.send(message) for each, messages in due for message in messages))
     assert len(receiver.got) == 2
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+async def test_what_is_due_when_a_process_ends_is_sent_before_it_does(
+    bureau: Bureau, receiver: Receiver, is_closed: bool
+) -> None:
+    """The last word of a run that ended here needs no other process. The negative control is cut off where it waits for news."""
+    await bureau.publish("webhook", {"url": f"http://127.0.0.1:{receiver.port}/hook"}, signing=SIGNING)
+    messages = ChannelMessages(bureau.database, bureau.vault, bureau.apps, lambda: 0.5, None)
+    sending = Sending(messages, poll_seconds=600)
+    has_looked = asyncio.Event()
+    claim = messages.claim
+
+    async def watched(**named: Any) -> Any:
+        found = await claim(**named)
+        has_looked.set()
+        return found
+
+    messages.claim = watched  # type: ignore[method-assign]
+    sending.start()
+    await has_looked.wait()
+    await bureau.waiting()
+    if is_closed:
+        await sending.close()
+    else:
+        assert sending._task is not None
+        sending._task.cancel()
+    assert len(receiver.got) == is_closed
 
 
 async def _all_wait(bureau: Bureau, count: int) -> bool:

@@ -48,6 +48,7 @@ class Sending(Generic[M]):
         self._messages = messages
         self._poll_seconds = poll_seconds
         self._news = asyncio.Event()
+        self._is_closing = False
         self._task: asyncio.Task[None] | None = None
         self._under_way: dict[asyncio.Task[None], Receiver] = {}
 
@@ -61,20 +62,20 @@ class Sending(Generic[M]):
         """What is due by now, such as the end of a run that has ended here, and what is being sent have a moment to be settled, and are cut off
         then: whoever comes next sends them again."""
         if self._task is not None:
+            self._is_closing = True
+            self._news.set()
+            await asyncio.wait({self._task}, timeout=_CLOSING_SECONDS)
             self._task.cancel()
             with suppress(asyncio.CancelledError):
                 await self._task
-            with suppress(FolkmootError, *FAILURES, TimeoutError):
-                async with asyncio.timeout(_CLOSING_SECONDS):
-                    await self._begin()
-        if self._under_way:
-            _, left = await asyncio.wait(self._under_way, timeout=_CLOSING_SECONDS)
-            for task in left:
-                task.cancel()
-            await asyncio.gather(*left, return_exceptions=True)
+        left = list(self._under_way)
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
 
     async def _send_on(self) -> None:
         while True:
+            is_last = self._is_closing
             try:
                 await self.send_due()
             except (FolkmootError, *FAILURES) as error:
@@ -83,7 +84,10 @@ class Sending(Generic[M]):
             except Exception:  # one bad row must not end what sends the others
                 _log.exception("Sending from the outbox failed, and will be tried again")
                 await asyncio.sleep(_AGAIN_SECONDS)
-            await self._wait_for_news()
+            if is_last:
+                return
+            if not self._is_closing:
+                await self._wait_for_news()
 
     async def send_due(self) -> int:
         """Send until nothing is due and nothing under way: each message apart, in the places that get free. How many there were."""
