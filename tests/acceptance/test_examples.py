@@ -382,6 +382,7 @@ def test_the_assistant_asks_its_owner_by_mail_and_sends_once_what_a_reply_approv
         assert "Replied APPROVE" in example.type("Run it")
         out, err = process.communicate(timeout=60)
         assert process.returncode == 0 and "120 posters are ordered from Ada Press" in out, err
+        assert re.search(r"^   approved, by owner at \S+ over email\.$", err, re.MULTILINE)
         assert example.type("Run it") == report.read_text(encoding="utf-8")
         seen = mails.until("Subject: assistant: the run 1 is completed")
         assert seen.count(f"To: {PRINTER}\n") == seen.count("To: ben@example.org\n") == 1

@@ -98,7 +98,9 @@ async def test_a_run_gathers_plans_acts_asks_and_verifies(database: Database, ca
         pending = (await agent_runs.payload(database, caller, id_=run.id))["pendingCall"]
         assert pending == item.consent.call_id
         row = (await panels.rows_of(database, agents.kernel_run(run), "pending"))[0]
-        assert "tell" not in row["card"] and "42" not in row["card"], "tool and arguments stand in the chat item alone"
+        assert '"tell"' not in row["card"] and '"42"' not in row["card"], (
+            "tool and arguments stand in the chat item alone"
+        )
         decided = await agents.consent(database, caller, run, tell=made.tell)
         assert decided.consent is not None and decided.consent.decided_by_name == caller.user_name
         await until(agents.ended(database, caller, run))
@@ -110,6 +112,7 @@ async def test_a_run_gathers_plans_acts_asks_and_verifies(database: Database, ca
     payload = await agent_runs.payload(database, caller, id_=run.id)
     assert payload["budget"]["toolCalls"]["used"] == 3 and payload["budget"]["modelCalls"]["used"] == 8
     assert payload["answer"] == "42" and payload["verification"]["isMet"] and payload["pendingCall"] is None
+    assert payload["verification"]["criteria"][0]["isMet"]
     executed = (await agents.asked(database, caller, run)).consent
     assert executed is not None and executed.executed_at is not None
     said = await agent_runs.chat(database, caller, id_=run.id, before=None, limit=10)

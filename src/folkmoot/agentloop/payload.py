@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from folkmoot.agentloop.state import LoopState
-from folkmoot.domain.agent_runs import PinnedLoop
+from folkmoot.domain.agent_runs import Finding, PinnedLoop
 from folkmoot.domain.budgets import Amounts, Budget
 
 Json = Any
@@ -29,7 +29,7 @@ def payload(
         "missing": state.missing,
         "pendingCall": pending_call,
         "verification": None if verdict is None else {
-            "isMet": verdict.is_met, "criteria": [asdict(f) for f in verdict.findings], "missing": verdict.missing
+            "isMet": verdict.is_met, "criteria": [_finding(f) for f in verdict.findings], "missing": verdict.missing
         },
         "answer": verdict.answer if verdict is not None else None,
         "budget": {
@@ -40,6 +40,10 @@ def payload(
             "workingSeconds": round(working_seconds, 3),
         },
     }  # fmt: skip
+
+
+def _finding(found: Finding) -> dict[str, Json]:
+    return {"number": found.number, "isMet": found.is_met, "evidence": found.evidence}
 
 
 def _count(used: Json, limit: Json) -> dict[str, Json]:

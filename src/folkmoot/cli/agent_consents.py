@@ -15,6 +15,7 @@ from folkmoot.bootstrap.installation import Installation
 from folkmoot.cli import agent_json, screen
 from folkmoot.cli.agent_ids import AgentRunId, id_of
 from folkmoot.cli.agent_printer import TYPED, card
+from folkmoot.cli.agent_printer import decided as decided_words
 from folkmoot.cli.keyboard import is_terminal, typed_lines
 from folkmoot.cli.opening import opened
 from folkmoot.domain.agent_runs import ChatItem
@@ -101,9 +102,8 @@ async def _consent(id_: int, decision: Decision | None, seen_hash: str | None, *
         decided = await Answering(installation, caller, id_).decide(asked, decision)
     if as_json:
         screen.put_json(agent_json.consent(decided))
-    elif decided.consent is not None and decided.consent.decided_at is not None:
-        who = screen.printable(decided.consent.decided_by_name or "somebody")
-        screen.say(f"{decided.consent.status}, by {who} at {decided.consent.decided_at.isoformat(timespec='seconds')}.")
+    elif (words := decided_words(decided)) is not None:
+        screen.say(screen.printable(words))
 
 
 async def _asked(installation: Installation, caller: Caller, id_: int) -> ChatItem:

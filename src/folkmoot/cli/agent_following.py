@@ -18,14 +18,16 @@ from folkmoot.services import agent_runs
 from folkmoot.services.events import PAGE, WATCH_AGAIN_SECONDS, Delta, Hub, Subscription, inbox_of
 
 _LOOK_SECONDS = 0.2
+_NEWEST_ITEMS = 50  # of the conversation behind a run, among which is what was asked just now
 _LONGEST_LOOK_SECONDS = 2.0  # with no news, so that a watcher who waits for days costs little
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the run waits for its owner's consent about; null: nothing any more."""
+    """What the run waits for its owner's consent about; null: nothing any more. `settled`: what it asked before, as it stands now."""
 
     item: ChatItem | None
+    settled: ChatItem | None = None
 
 
 AgentEvent = StoredItem | Delta | Asked | AgentRun
@@ -88,12 +90,22 @@ class Look:
                 break
         asked = await agent_runs.asked(database, self._caller, id_=self._id)
         if asked != self._asked:
+            settled = await self._settled()
             self._asked = asked
-            yield Asked(asked)
+            yield Asked(asked, settled)
         if self._seen is None or _mark(run) != _mark(self._seen):
             self._seen = run
             yield run
         self.is_over = run.completed_at is not None
+
+    async def _settled(self) -> ChatItem | None:
+        """What was asked before; null: nothing was."""
+        if self._asked is None:
+            return None
+        newest = await agent_runs.chat(
+            self._installation.database, self._caller, id_=self._id, before=None, limit=_NEWEST_ITEMS
+        )
+        return next((item for item in newest if item.chat_item_id == self._asked.chat_item_id), None)
 
 
 def _mark(run: AgentRun) -> tuple[object, ...]:

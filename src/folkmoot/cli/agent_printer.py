@@ -30,6 +30,16 @@ def card(item: ChatItem, run: AgentRun) -> Iterator[str]:
         yield f"   until {consent.expires_at.isoformat(timespec='seconds')}, then the run expires"
 
 
+def decided(item: ChatItem) -> str | None:
+    """What became of a request, by whom and which way; null while it is open."""
+    consent = item.consent
+    if consent is None or consent.decided_at is None:
+        return None
+    by = f", by {_text(consent.decided_by_name)}" if consent.decided_by_name else ""
+    over = f" over {_text(consent.decided_over)}" if consent.decided_over else ""
+    return f"{consent.status}{by} at {consent.decided_at.isoformat(timespec='seconds')}{over}."
+
+
 class AgentPrinter:
     """Prints events to stderr. `is_typed_to`: somebody at a terminal can answer by typing; else it is said which command answers."""
 
@@ -46,7 +56,9 @@ class AgentPrinter:
         match event:
             case StoredItem():
                 self._item(event)
-            case Asked(item=item):
+            case Asked(item=item, settled=settled):
+                if settled is not None and (words := decided(settled)) is not None:
+                    self.line(screen.paint(f"   {screen.printable(words)}", screen.DIM))
                 if item is not None:
                     self._ask(item)
             case AgentRun():
