@@ -273,8 +273,9 @@ async def test_a_channel_that_is_down_for_an_hour_loses_nothing(bureau: Bureau, 
 
 
 async def test_a_channel_that_refuses_for_good_is_given_up_and_the_owner_can_still_answer(
-    bureau: Bureau, receiver: Receiver
+    bureau: Bureau, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """Whoever runs the server reads why."""
     await bureau.publish("webhook", {"url": f"http://127.0.0.1:{receiver.port}/hook"}, signing=SIGNING)
     receiver.status = 302
     run = await bureau.waiting()
@@ -283,6 +284,7 @@ async def test_a_channel_that_refuses_for_good_is_given_up_and_the_owner_can_sti
     assert (
         message["given_up_at"] is not None and message["sealed_secret"] is None and "redirects" in message["last_error"]
     )
+    assert f"of run {message['run_id']}" in caplog.text and "is not sent any more" in caplog.text
     await agents.consent(bureau.database, bureau.caller, run)
     assert (await bureau.finish(run)).status == "completed"
 

@@ -6,6 +6,7 @@ message says (`services.owner_messages`), and the order in which messages go (`s
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 
 from folkmoot.channels.channel import ChannelDown, ChannelRefused
@@ -22,6 +23,7 @@ from folkmoot.store.channel_messages import DueChannelMessage
 from folkmoot.store.database import Database
 from folkmoot.vault.sealing import Vault
 
+_log = logging.getLogger("folkmoot.channels")
 _SOON_SECONDS = 2.0
 _MOST_CHARACTERS = 500
 
@@ -80,7 +82,7 @@ class ChannelMessages:
         try:
             delivery = await app.send(channel.setup, made)
         except ChannelRefused as error:
-            return await self._give_up(message, str(error))
+            return await self._refuse(message, str(error))
         except ChannelDown as error:
             return await self._fail(message, str(error), at_least=error.retry_after_seconds)
         except Exception as error:  # an app may be anybody's
@@ -92,8 +94,14 @@ class ChannelMessages:
     async def _fail(self, message: DueChannelMessage, error: str, *, at_least: float | None = None) -> None:
         seconds = wait_after(message.attempts, self._chance())
         if seconds is None:
-            return await self._give_up(message, error)
-        await self._later(message, max(seconds, at_least or 0.0), error)
+            return await self._refuse(message, error)
+        seconds = max(seconds, at_least or 0.0)
+        _log.warning("%s could not be sent, and is tried again in %.0f s: %s", _named(message), seconds, error)
+        await self._later(message, seconds, error)
+
+    async def _refuse(self, message: DueChannelMessage, error: str) -> None:
+        _log.warning("%s is not sent any more: %s", _named(message), error)
+        await self._give_up(message, error)
 
     async def _later(self, message: DueChannelMessage, seconds: float, error: str) -> None:
         async with self._database.writer() as writer:
@@ -102,3 +110,8 @@ class ChannelMessages:
     async def _give_up(self, message: DueChannelMessage, error: str) -> None:
         async with self._database.writer() as writer:
             await channel_messages.give_up(writer, message, error=error[:_MOST_CHARACTERS])
+
+
+def _named(message: DueChannelMessage) -> str:
+    """Its kind and its run, by which an operator finds it."""
+    return f"The message {message.kind} of run {message.run_id} over the channel {message.channel_id}"
