@@ -34,7 +34,7 @@ from folkmoot.kernel.ids import NewId
 from folkmoot.runtime.channel_reading import ChannelReading
 from folkmoot.runtime.channel_sending import ChannelMessages, channel_sending
 from folkmoot.runtime.sending import MOST_EACH
-from folkmoot.services import apply, consents, inbound
+from folkmoot.services import apply, consent_secrets, inbound
 from folkmoot.services import identities as identity_service
 from folkmoot.services import secrets as secret_service
 from folkmoot.services.apply import Document
@@ -437,4 +437,4 @@ async def test_a_channel_that_cannot_be_made_ready_is_not_there_for_strangers(
             request=None,
             tell=lambda _: None,  # type: ignore[arg-type]
         )
-    assert consents.seal_consent(Vault((), random_bytes=bytes), bureau.caller.tenant_id, UUID(int=1), "s") is None
+    assert consent_secrets.seal(Vault((), random_bytes=bytes), bureau.caller.tenant_id, UUID(int=1), "s") is None

@@ -32,8 +32,6 @@ from folkmoot.services.people import Tell
 from folkmoot.store import agent_runs, audit, channel_messages, chats, identities, users
 from folkmoot.store.database import Database, Reader, Writer
 from folkmoot.store.walls import walled
-from folkmoot.vault.sealing import Place, Vault
-from folkmoot.vault.texts import SecretText
 
 _DECIDED = {ConsentStatus.APPROVED: "approved", ConsentStatus.DECLINED: "declined"}
 
@@ -305,21 +303,3 @@ _NO_CODE = AnswerOutcome(
     "This code answers nothing here, so nothing was decided. It may be mistyped, used, replaced by a newer one, or tried too often; whoever "
     "may decide can also sign in.",
 )
-
-
-# the secret of a request, on its way
-
-
-def seal_consent(vault: Vault, tenant_id: UUID, message_id: UUID, secret: str) -> bytes | None:
-    """A request's secret for its message; null where there is no key to seal it with: then it can be answered where the channel proves who
-    speaks, and on the server's pages."""
-    return vault.seal(SecretText(secret), _place(tenant_id, message_id)) if vault.has_keys else None
-
-
-def open_consent(vault: Vault, tenant_id: UUID, message_id: UUID, sealed: bytes) -> str:
-    """Raises SecretFault."""
-    return vault.open(sealed, _place(tenant_id, message_id)).reveal()
-
-
-def _place(tenant_id: UUID, message_id: UUID) -> Place:
-    return Place(tenant_id, "channel_message", message_id)
