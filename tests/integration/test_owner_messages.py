@@ -418,6 +418,18 @@ class TestInbound:
         assert (await bureau.finish(run)).status == "completed" and len(bureau.deeds.done) == 1
 
 
+async def test_a_request_on_its_way_is_sealed_again_when_the_key_changes(bureau: Bureau, receiver: Receiver) -> None:
+    """F45: rotation while runs are live; the old key opens nothing any more, and the request is sent all the same."""
+    await bureau.publish("webhook", {"url": f"http://127.0.0.1:{receiver.port}/hook"}, signing=SIGNING)
+    await bureau.waiting()
+    before = (await bureau.messages())[0]["sealed_secret"]
+    both = Vault((key_of(b"n" * 32), key_of(b"k" * 32)), random_bytes=lambda n: b"m" * n)
+    assert await secret_service.rotate(bureau.database, both, bureau.caller) == 2  # the channel's own, and the request's
+    assert (await bureau.messages())[0]["sealed_secret"] != before
+    await replace(bureau, vault=Vault((key_of(b"n" * 32),), random_bytes=lambda n: b"o" * n)).send()
+    assert len(receiver.bodies[0]["data"]["secret"]) == 16
+
+
 async def test_a_channel_that_cannot_be_made_ready_is_not_there_for_strangers(
     bureau: Bureau, receiver: Receiver
 ) -> None:
