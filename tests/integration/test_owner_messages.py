@@ -424,7 +424,9 @@ async def test_a_request_on_its_way_is_sealed_again_when_the_key_changes(bureau:
     await bureau.waiting()
     before = (await bureau.messages())[0]["sealed_secret"]
     both = Vault((key_of(b"n" * 32), key_of(b"k" * 32)), random_bytes=lambda n: b"m" * n)
-    assert await secret_service.rotate(bureau.database, both, bureau.caller) == 2  # the channel's own, and the request's
+    assert (
+        await secret_service.rotate(bureau.database, both, bureau.caller) == 2
+    )  # the channel's own, and the request's
     assert (await bureau.messages())[0]["sealed_secret"] != before
     await replace(bureau, vault=Vault((key_of(b"n" * 32),), random_bytes=lambda n: b"o" * n)).send()
     assert len(receiver.bodies[0]["data"]["secret"]) == 16

@@ -74,20 +74,15 @@ async def _decide(
 
 async def _item_of(reader: Reader, tenant_id: UUID, run: AgentRun, chat_item_id: UUID) -> ChatItem:
     """A consent that this run's delegation asked for. Raises NotFound."""
-    found: list[ChatItem] = []
-    if run.conversation_id is not None:
-        found = await chats.consents(
-            reader, tenant_id, conversation_id=run.conversation_id, run_id=run.run_id, limit=_MOST_CONSENTS
-        )
-    item = next((each for each in found if each.chat_item_id == chat_item_id), None)
+    item = await chats.get(reader, tenant_id, chat_item_id=chat_item_id)
+    asks = item.run_id if item is not None and item.consent is not None else None
+    if asks is None or not await agent_runs.is_within(reader, tenant_id, run_id=asks, top=run.run_id):
+        item = None
     if item is None:
         raise NotFound(
             f"Agent run {run.id} has no consent {chat_item_id}. GET /agent-runs/{run.id} shows what it asks now (chatItemId)."
         )
     return item
-
-
-_MOST_CONSENTS = 10_000
 
 
 async def _note_refusal(database: Database, caller: Caller, run: AgentRun, item: ChatItem) -> None:
