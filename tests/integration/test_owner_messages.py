@@ -34,7 +34,7 @@ from folkmoot.kernel.ids import NewId
 from folkmoot.runtime.channel_reading import ChannelReading
 from folkmoot.runtime.channel_sending import ChannelMessages, channel_sending
 from folkmoot.runtime.sending import MOST_EACH, Sending
-from folkmoot.services import apply, consents, inbound
+from folkmoot.services import apply, consent_secrets, inbound
 from folkmoot.services import identities as identity_service
 from folkmoot.services import secrets as secret_service
 from folkmoot.services.apply import Document
@@ -448,6 +448,20 @@ class TestInbound:
         assert (await bureau.finish(run)).status == "completed" and len(bureau.deeds.done) == 1
 
 
+async def test_a_request_on_its_way_is_sealed_again_when_the_key_changes(bureau: Bureau, receiver: Receiver) -> None:
+    """F45: rotation while runs are live; the old key opens nothing any more, and the request is sent all the same."""
+    await bureau.publish("webhook", {"url": f"http://127.0.0.1:{receiver.port}/hook"}, signing=SIGNING)
+    await bureau.waiting()
+    before = (await bureau.messages())[0]["sealed_secret"]
+    both = Vault((key_of(b"n" * 32), key_of(b"k" * 32)), random_bytes=lambda n: b"m" * n)
+    assert (
+        await secret_service.rotate(bureau.database, both, bureau.caller) == 2
+    )  # the channel's own, and the request's
+    assert (await bureau.messages())[0]["sealed_secret"] != before
+    await replace(bureau, vault=Vault((key_of(b"n" * 32),), random_bytes=lambda n: b"o" * n)).send()
+    assert len(receiver.bodies[0]["data"]["secret"]) == 16
+
+
 async def test_a_channel_that_cannot_be_made_ready_is_not_there_for_strangers(
     bureau: Bureau, receiver: Receiver
 ) -> None:
@@ -467,4 +481,4 @@ async def test_a_channel_that_cannot_be_made_ready_is_not_there_for_strangers(
             request=None,
             tell=lambda _: None,  # type: ignore[arg-type]
         )
-    assert consents.seal_consent(Vault((), random_bytes=bytes), bureau.caller.tenant_id, UUID(int=1), "s") is None
+    assert consent_secrets.seal(Vault((), random_bytes=bytes), bureau.caller.tenant_id, UUID(int=1), "s") is None

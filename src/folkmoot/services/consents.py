@@ -32,8 +32,6 @@ from folkmoot.services.people import Tell
 from folkmoot.store import agent_runs, audit, channel_messages, chats, identities, users
 from folkmoot.store.database import Database, Reader, Writer
 from folkmoot.store.walls import walled
-from folkmoot.vault.sealing import Place, Vault
-from folkmoot.vault.texts import SecretText
 
 _DECIDED = {ConsentStatus.APPROVED: "approved", ConsentStatus.DECLINED: "declined"}
 
@@ -76,20 +74,15 @@ async def _decide(
 
 async def _item_of(reader: Reader, tenant_id: UUID, run: AgentRun, chat_item_id: UUID) -> ChatItem:
     """A consent that this run's delegation asked for. Raises NotFound."""
-    found: list[ChatItem] = []
-    if run.conversation_id is not None:
-        found = await chats.consents(
-            reader, tenant_id, conversation_id=run.conversation_id, run_id=run.run_id, limit=_MOST_CONSENTS
-        )
-    item = next((each for each in found if each.chat_item_id == chat_item_id), None)
+    item = await chats.get(reader, tenant_id, chat_item_id=chat_item_id)
+    asks = item.run_id if item is not None and item.consent is not None else None
+    if asks is None or not await agent_runs.is_within(reader, tenant_id, run_id=asks, top=run.run_id):
+        item = None
     if item is None:
         raise NotFound(
             f"Agent run {run.id} has no consent {chat_item_id}. GET /agent-runs/{run.id} shows what it asks now (chatItemId)."
         )
     return item
-
-
-_MOST_CONSENTS = 10_000
 
 
 async def _note_refusal(database: Database, caller: Caller, run: AgentRun, item: ChatItem) -> None:
@@ -305,21 +298,3 @@ _NO_CODE = AnswerOutcome(
     "This code answers nothing here, so nothing was decided. It may be mistyped, used, replaced by a newer one, or tried too often; whoever "
     "may decide can also sign in.",
 )
-
-
-# the secret of a request, on its way
-
-
-def seal_consent(vault: Vault, tenant_id: UUID, message_id: UUID, secret: str) -> bytes | None:
-    """A request's secret for its message; null where there is no key to seal it with: then it can be answered where the channel proves who
-    speaks, and on the server's pages."""
-    return vault.seal(SecretText(secret), _place(tenant_id, message_id)) if vault.has_keys else None
-
-
-def open_consent(vault: Vault, tenant_id: UUID, message_id: UUID, sealed: bytes) -> str:
-    """Raises SecretFault."""
-    return vault.open(sealed, _place(tenant_id, message_id)).reveal()
-
-
-def _place(tenant_id: UUID, message_id: UUID) -> Place:
-    return Place(tenant_id, "channel_message", message_id)

@@ -15,7 +15,7 @@ from folkmoot.domain.channels import MessageKind, OutgoingMessage
 from folkmoot.domain.pending import PendingKind
 from folkmoot.domain.shown_cards import shown_card
 from folkmoot.domain.shown_text import shown, shown_json
-from folkmoot.services import consents
+from folkmoot.services import consent_secrets
 from folkmoot.store import agent_runs, channel_messages, chats, identities
 from folkmoot.store.channel_messages import DueChannelMessage
 from folkmoot.store.database import Database
@@ -54,7 +54,7 @@ async def made(
         if item is None or item.consent is None or item.consent.status is not ConsentStatus.PENDING:
             return Obsolete("The request was settled before it was sent.")
         secret = (
-            consents.open_consent(vault, due.tenant_id, due.message_id, due.sealed_secret)
+            consent_secrets.opened(vault, due.tenant_id, due.message_id, due.sealed_secret)
             if due.sealed_secret
             else None
         )

@@ -166,6 +166,11 @@ async def root(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> RootRun | No
     return RootRun(*row.values()) if row is not None else None
 
 
+async def is_within(reader: Reader, tenant_id: UUID, *, run_id: UUID, top: UUID) -> bool:
+    """Whether a run is `top` itself, or was delegated by it, directly or not."""
+    return bool(await _sql.is_within(reader.connection, tenant_id=tenant_id, run_id=run_id, top=top))
+
+
 @dataclass(frozen=True, slots=True)
 class DelegatedResult:
     """What came of a delegated run so far. `tool_calls`: made by it and by those below it."""

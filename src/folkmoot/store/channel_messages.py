@@ -78,6 +78,34 @@ async def give_up(writer: Writer, message: DueChannelMessage, *, error: str) -> 
 
 
 @dataclass(frozen=True, slots=True)
+class SealedMessage:
+    """A request's secret as it is stored."""
+
+    tenant_id: UUID
+    message_id: UUID
+    sealed_secret: bytes
+
+
+async def sealed_by_others(reader: Reader, *, key_id: bytes, limit: int) -> list[SealedMessage]:
+    """Of all tenants, those with a secret that another key than this one has sealed."""
+    return [
+        SealedMessage(*row.values())
+        async for row in _sql.sealed_by_others(reader.connection, key_id=key_id, limit=limit)
+    ]
+
+
+async def reseal(writer: Writer, found: SealedMessage, *, sealed_secret: bytes) -> None:
+    """The same secret under another key, unless the message was settled since it was read."""
+    await _sql.reseal(
+        writer.connection,
+        tenant_id=found.tenant_id,
+        message_id=found.message_id,
+        before=found.sealed_secret,
+        sealed_secret=sealed_secret,
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class SentRequest:
     reference: str | None
     is_delivered: bool

@@ -1,7 +1,7 @@
 -- name: insert_agent_run$
-insert into agent_run (tenant_id, run_id, owner_id, channel, channel_id, reply_params, correlation_token, conversation_id, parent_run,
+insert into agent_run (tenant_id, run_id, agent_id, owner_id, channel, channel_id, reply_params, correlation_token, conversation_id, parent_run,
                        created_at, modified_at)
-select :tenant_id, :run_id, :owner_id, :channel, :channel_id, :reply_params, :correlation_token, :conversation_id, (
+select :tenant_id, :run_id, (select p.definition_id from process p where p.tenant_id = :tenant_id and p.run_id = :run_id), :owner_id, :channel, :channel_id, :reply_params, :correlation_token, :conversation_id, (
            select a.id from agent_run a where a.tenant_id = :tenant_id and a.run_id = :parent_id), t.now, t.now
 from (select folkmoot_now() as now) t
 returning id;
@@ -58,7 +58,7 @@ join definition g on g.tenant_id = p.tenant_id and g.definition_id = p.definitio
 join tenant t on t.tenant_id = a.tenant_id
 where a.tenant_id = :tenant_id
     and (:status::agent_run_status is null or a.status = :status::agent_run_status)
-    and (:agent_id::uuid is null or p.definition_id = :agent_id::uuid)
+    and (:agent_id::uuid is null or a.agent_id = :agent_id::uuid)
     and (:parent::bigint is null or a.parent_run = :parent::bigint)
     and (:conversation_id::uuid is null or a.conversation_id = :conversation_id::uuid)
     and (:after::bigint is null or a.id < :after::bigint)
@@ -95,6 +95,10 @@ where tenant_id = :tenant_id and run_id = :run_id;
 select a.id, a.run_id, a.owner_id, a.channel, a.channel_id, a.reply_params, a.correlation_token, a.conversation_id
 from folkmoot_delegation(:tenant_id, :run_id) d join agent_run a on a.tenant_id = :tenant_id and a.run_id = d.run_id
 order by d.place desc limit 1;
+
+-- name: is_within$
+-- Whether a run is the one at the top, or was delegated by it, directly or not.
+select exists (select from folkmoot_delegation(:tenant_id, :run_id) d where d.run_id = :top);
 
 -- name: delegated_calls$
 -- How many tool calls a run and all that it delegated have made: what the newest payload counts.

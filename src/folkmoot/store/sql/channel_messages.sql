@@ -33,6 +33,15 @@ where tenant_id = :tenant_id and message_id = :message_id and ready_at is not nu
 update channel_message set given_up_at = folkmoot_now(), ready_at = null, sealed_secret = null, last_error = :error
 where tenant_id = :tenant_id and message_id = :message_id and ready_at is not null;
 
+-- name: sealed_by_others
+-- As with webhooks: what is sealed names its key after a first byte.
+select tenant_id, message_id, sealed_secret from channel_message
+where sealed_secret is not null and substring(sealed_secret from 2 for 8) <> :key_id limit :limit;
+
+-- name: reseal!
+update channel_message set sealed_secret = :sealed_secret
+where tenant_id = :tenant_id and message_id = :message_id and sealed_secret = :before;
+
 -- name: request_reference^
 -- What the channel gave for the request of a consent, and whether the request is still on its way.
 select reference, delivered_at is not null as is_delivered, ready_at is not null as is_waiting from channel_message
