@@ -87,7 +87,7 @@ BY_NAME = {
 }
 NAMES_NOTHING = {
     "/interactions/processes", "/keys", "/users", "/audit", "/webhooks", "/approvals", "/approvals/count", "/approvals/events",
-    "/usage", "/budget", "/agent-runs", "/healthz", "/readyz", "/model-keys", "/credential-stacks/default", "/apps/{app_name}/runs",
+    "/usage", "/budget", "/agent-runs", "/channels/{channel_id}/inbound", "/healthz", "/readyz", "/model-keys", "/credential-stacks/default", "/apps/{app_name}/runs",
 }  # fmt: skip
 SECOND = {"ballot_id": PendingKind.VOTE, "question_id": PendingKind.QUESTION, "approval_id": PendingKind.APPROVAL}
 CHAT_ITEM = UUID("01920000-0000-7000-8000-0000000000c1")

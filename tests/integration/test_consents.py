@@ -27,7 +27,7 @@ from folkmoot.domain.rights import Role
 from folkmoot.domain.tenancy import Caller, User
 from folkmoot.kernel.errors import AlreadyDecided, NotFound, NotPermitted, StaleApproval, TooLate
 from folkmoot.kernel.ids import NewId
-from folkmoot.services import agent_runs, apply, consent_secrets, consents, users
+from folkmoot.services import agent_runs, apply, channel_answers, consent_secrets, consents, users
 from folkmoot.services import identities as identity_service
 from folkmoot.services.apply import Document
 from folkmoot.services.closure import Workbench
@@ -66,9 +66,10 @@ class Desk:
     async def answer(self, number: object = 1, **more: Any) -> AnswerOutcome:
         """An answer of the owner's, with what is `more` in place."""
         received = ReceivedAnswer(
-            f"message-{number}", self.run.correlation_token, self.secret, "olga@example.com", False, Answer.APPROVE
-        )
-        return await consents.answer_over_channel(
+            f"message-{number}", self.run.correlation_token, self.secret, "olga@example.com", False, Answer.APPROVE,
+            about=(await self.item()).chat_item_id,
+        )  # fmt: skip
+        return await channel_answers.answer_over_channel(
             self.database, tenant_id=self.caller.tenant_id, channel_id=more.pop("channel_id", self.channel_id), app=APP,
             received=replace(received, **more), tell=lambda _: None,
         )  # fmt: skip
@@ -181,7 +182,7 @@ async def _other_tenant(desk: Desk) -> Caller:
 async def test_a_token_of_another_tenant_finds_nothing(desk: Desk) -> None:
     other = await _other_tenant(desk)
     received = ReceivedAnswer("m", desk.run.correlation_token, desk.secret, "olga@example.com", False, Answer.APPROVE)
-    outcome = await consents.answer_over_channel(
+    outcome = await channel_answers.answer_over_channel(
         desk.database,
         tenant_id=other.tenant_id,
         channel_id=desk.channel_id,
@@ -325,10 +326,10 @@ async def test_without_the_lock_and_the_look_both_of_two_answers_decide(
 async def test_a_secret_is_used_once_also_by_two_at_the_same_moment(desk: Desk) -> None:
     """F35, single use; without the guard of its own (`use_secret`) a second use would count."""
     item = await desk.item()
-    digest = consents._digest(desk.secret)
+    digest = channel_answers._digest(desk.secret)
     async with desk.database.writer() as writer:
         uses = [
-            await consents.chats.use_secret(
+            await channel_answers.chats.use_secret(
                 writer, desk.caller.tenant_id, chat_item_id=item.chat_item_id, secret_hash=digest
             )
             for _ in range(2)

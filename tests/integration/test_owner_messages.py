@@ -478,7 +478,7 @@ async def test_a_channel_that_cannot_be_made_ready_is_not_there_for_strangers(
             bureau.vault,
             bureau.apps,
             channel_id=message["channel_id"],
-            request=None,
+            read=None,
             tell=lambda _: None,  # type: ignore[arg-type]
         )
     assert consent_secrets.seal(Vault((), random_bytes=bytes), bureau.caller.tenant_id, UUID(int=1), "s") is None

@@ -33,7 +33,8 @@ from folkmoot.store import tenancy
 from folkmoot.store import users as user_rows
 from folkmoot.store.database import Database, Writer, migrations, upgrade
 
-PUBLIC = {"/healthz", "/readyz", "/docs", "/openapi.json"}
+# what comes in over a channel proves itself by the channel's secrets
+PUBLIC = {"/healthz", "/readyz", "/docs", "/openapi.json", "/channels/{channel_id}/inbound"}
 _RUN = f"{RUNS}/by-id/{{run_id}}"
 _KINDS = "agents|routers|ai-models|interactions|connectors|channels|credential-stacks(?!/default)"
 # What each route asks for, said a second time: a right changed by mistake fails here, and so does a new route until it is listed.
@@ -51,7 +52,7 @@ ASKED: dict[Right, tuple[str, ...]] = {
     Right.PUBLISH: (
         r"(POST|PUT|DELETE) (/namespaces/{namespace_name})?/(agents|routers|ai-models|interactions(?!/processes))(/.*)?(?<!/start)(?<!/runs)",
     ),
-    Right.MANAGE_CONNECTORS: (r"(POST|PUT|DELETE) (/namespaces/{namespace_name})?/(connectors|channels)(/.*)?",),
+    Right.MANAGE_CONNECTORS: (r"(POST|PUT|DELETE) (/namespaces/{namespace_name})?/connectors(/.*)?",),
     Right.START: (
         r"PUT /.*/start",
         r"POST /apps/{app_name}/runs(/{app_run_id}/(ping|end))?",

@@ -22,7 +22,7 @@ from folkmoot.console.app import PAGES
 from folkmoot.console.visits import safe_next
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.ids import NewId
-from folkmoot.services import consents, keys
+from folkmoot.services import channel_answers, keys
 
 HOSTILE = "</pre><script>alert(1)</script><img src=x onerror=alert(2)>\u202egnp.exe\u200b"
 PUBLIC = {
@@ -429,7 +429,7 @@ async def test_a_code_is_of_no_use_once_the_owner_is_gone(server: Served, owner:
     asked = await waiting(server, owner, new_id, code=CODE)
     async with database.writer() as writer:
         await writer.connection.execute("update app_user set role = 'viewer' where user_id = $1", owner.user_id)
-    told = await consents.answer_by_code(
+    told = await channel_answers.answer_by_code(
         database, token=asked.run.correlation_token, code=CODE, approves=True, reason=None, tell=lambda _: None
     )
     assert told.kind == "not_yours" and (await consent_row(database, asked))["status"] == "pending"

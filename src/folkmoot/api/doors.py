@@ -27,10 +27,10 @@ from folkmoot.store.database import Database
 from folkmoot.store.walls import walled
 from folkmoot.vault.sealing import Vault
 
-Inbound = Callable[[UUID, InboundRequest], Awaitable[HttpAnswer]]
+Inbound = Callable[[UUID, Callable[[], Awaitable[InboundRequest]]], Awaitable[HttpAnswer]]
 
 
-async def _no_channels(channel_id: UUID, _: InboundRequest) -> HttpAnswer:
+async def _no_channels(channel_id: UUID, _: Callable[[], Awaitable[InboundRequest]]) -> HttpAnswer:
     raise NotFound(f"There is no channel {channel_id} that takes anything in.")
 
 
@@ -39,7 +39,7 @@ class Doors:
     """`tell` sends a notification to all processes. `bench`: what this machine adds to a start. `vault` seals secrets.
 
     `database` is of no tenant, for the look-up of keys alone: routes take `of`. `reach`: the way to connectors' servers. `channel_apps`:
-    what is known of the apps of channels. `inbound`: takes in what comes for a channel; raises NotFound.
+    what is known of the apps of channels. `inbound`: takes in what comes for a channel, which is read once the channel is found; raises NotFound.
     """
 
     database: Database

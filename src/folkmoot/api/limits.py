@@ -13,10 +13,14 @@ MIB = 1024 * 1024
 BODY_BYTES = 8 * MIB
 DOCUMENT_BYTES = 32 * MIB  # where an OpenAPI document is uploaded: some have more than ten
 
+INBOUND_BYTES = 2 * MIB  # of somebody without a key
+_INBOUND = re.compile(r"/channels/[^/]+/inbound")
 _UPLOAD = re.compile(r"/namespaces/[^/]+/connectors/open-api(/by-name/[^/]+)?")
 
 
 def _bound(scope: Scope) -> int:
+    if _INBOUND.fullmatch(scope["path"]):
+        return INBOUND_BYTES
     return DOCUMENT_BYTES if _UPLOAD.fullmatch(scope["path"]) else BODY_BYTES
 
 
@@ -25,7 +29,7 @@ def _refusal(bound: int) -> str:
 
 
 class BodyLimit:
-    """An ASGI wrapper that answers 413 to a body beyond its bound (BODY_BYTES, DOCUMENT_BYTES); no more than that is ever held."""
+    """An ASGI wrapper that answers 413 to a body beyond its bound (BODY_BYTES, INBOUND_BYTES, DOCUMENT_BYTES); no more than that is ever held."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -24,7 +24,7 @@ from folkmoot.kernel.errors import (
     NotPermitted,
     StaleApproval,
 )
-from folkmoot.services import chat_pages, consents
+from folkmoot.services import channel_answers, chat_pages, consents
 from folkmoot.services.chat_pages import Asked
 
 _TITLE = "Consent to a call"
@@ -114,7 +114,7 @@ async def decide_by_code(visit: Visit) -> Response:
     if approves and reason:
         words = "An approval has no reason, so nothing was decided. Leave it out, or decline."
         return page(visit, "code.html", title=_TITLE, status=422, token=token, fault=words)
-    told = await consents.answer_by_code(
+    told = await channel_answers.answer_by_code(
         visit.doors.database,
         token=token,
         code=form.get("code", ""),

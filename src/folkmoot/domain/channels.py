@@ -68,7 +68,7 @@ class OutgoingMessage:
     title: str
     text: str
     data: dict[str, Json]
-    secret: str | None = None
+    secret: str | None = field(default=None, repr=False)
     link: str | None = None
     reply_params: str | None = None
     request_reference: str | None = None
@@ -87,7 +87,7 @@ class ChannelSetup:
     """A channel's definition made ready for its app: settings, and secrets opened for this one use."""
 
     settings: Mapping[str, Json]
-    secrets: Mapping[str, str]
+    secrets: Mapping[str, str] = field(repr=False)
     now: datetime
 
 
@@ -110,13 +110,14 @@ class ReceivedAnswer:
 
     `inbound_id`: unique within the channel; the same for what is sent again. `sender`: the address in this app. `is_proven`: the
     channel itself vouches for the sender (a signature), so that the request's secret is not needed and does not suffice; else the secret is.
+    `about`: which request is answered, its chat item's id; needed where the sender is proven, since no secret tells it then.
     `answer` null: no clear yes or no could be read, and `unread` says what was seen. `is_automatic`: a machine's own reply, which means nothing.
     `reply_to`: what the app needs to tell the sender what came of it.
     """
 
     inbound_id: str
     token: str | None
-    secret: str | None
+    secret: str | None = field(repr=False)
     sender: str | None
     is_proven: bool
     answer: Answer | None
@@ -124,6 +125,7 @@ class ReceivedAnswer:
     unread: str | None = None
     is_automatic: bool = False
     reply_to: str | None = None
+    about: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +159,8 @@ class OutcomeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AnswerOutcome:
-    """`words`: for the sender, one or two sentences."""
+    """`words`: for the sender, one or two sentences. `is_known`: the sender is a user of the tenant by their address."""
 
     kind: OutcomeKind
     words: str
+    is_known: bool = False

@@ -7,11 +7,13 @@ message says (`services.owner_messages`), and the order in which messages go (`s
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 from folkmoot.channels.channel import ChannelDown, ChannelRefused
 from folkmoot.channels.registry import AppUnavailable, ChannelApps
 from folkmoot.domain.channels import OutgoingMessage
+from folkmoot.domain.shown_text import shown
 from folkmoot.kernel import fault_points
 from folkmoot.kernel.errors import NotFound, SecretFault
 from folkmoot.runtime import sending
@@ -20,7 +22,8 @@ from folkmoot.services import channel_setups, owner_messages
 from folkmoot.services.owner_messages import Later, Obsolete
 from folkmoot.store import channel_messages
 from folkmoot.store.channel_messages import DueChannelMessage
-from folkmoot.store.database import Database
+from folkmoot.store.database import FAILURES, Database
+from folkmoot.vault.masks import OF_PROCESS
 from folkmoot.vault.sealing import Vault
 
 _log = logging.getLogger("folkmoot.channels")
@@ -73,6 +76,10 @@ class ChannelMessages:
             )
         except (NotFound, SecretFault, AppUnavailable) as error:  # somebody may put it right
             return await self._fail(message, str(error))
+        except FAILURES:
+            raise
+        except Exception as error:  # one bad row is tried like one that was not taken
+            return await self._fail(message, f"It could not be made: {type(error).__name__}: {error}")
         if isinstance(made, Later):
             return await self._later(message, _SOON_SECONDS, "The request that this is about was not sent yet.")
         if isinstance(made, Obsolete):
@@ -82,11 +89,11 @@ class ChannelMessages:
         try:
             delivery = await app.send(channel.setup, made)
         except ChannelRefused as error:
-            return await self._refuse(message, str(error))
+            return await self._refuse(message, _safe(str(error), made))
         except ChannelDown as error:
-            return await self._fail(message, str(error), at_least=error.retry_after_seconds)
+            return await self._fail(message, _safe(str(error), made), at_least=error.retry_after_seconds)
         except Exception as error:  # an app may be anybody's
-            return await self._fail(message, f"The app failed: {type(error).__name__}: {error}")
+            return await self._fail(message, _safe(f"The app failed: {type(error).__name__}: {error}", made))
         fault_points.reach("after_channel_send")
         async with self._database.writer() as writer:
             await channel_messages.delivered(writer, message, reference=delivery.reference)
@@ -110,6 +117,13 @@ class ChannelMessages:
     async def _give_up(self, message: DueChannelMessage, error: str) -> None:
         async with self._database.writer() as writer:
             await channel_messages.give_up(writer, message, error=error[:_MOST_CHARACTERS])
+
+
+def _safe(error: str, made: OutgoingMessage) -> str:
+    """What the other side said, without the request's secret in any spelling: whoever reads what became of a message could use it."""
+    if made.secret is not None:
+        error = re.sub(re.escape(made.secret), "•••", error, flags=re.IGNORECASE)
+    return shown(OF_PROCESS.mask(error)).text
 
 
 def _named(message: DueChannelMessage) -> str:

@@ -10,7 +10,7 @@ from uuid import UUID
 from folkmoot.domain.agent_settings import AgentRunSettings
 from folkmoot.domain.channels import WEB
 from folkmoot.domain.definition_names import parse_reference
-from folkmoot.domain.definitions import AgentVersion, Definition, DefinitionKind, Reference
+from folkmoot.domain.definitions import AgentVersion, Definition, DefinitionKind, Reference, StoredVersion
 from folkmoot.domain.rights import Right, is_above
 from folkmoot.domain.tenancy import Caller, User
 from folkmoot.kernel.errors import BadInput, Fault
@@ -30,7 +30,7 @@ async def settled(
     kind = DefinitionKind.AGENT
     own = await definitions.get_by_name(reader, caller.tenant_id, kind=kind, namespace=namespace, name=name)
     runs = await _with_owner(reader, caller, version.runs, own, faults)
-    runs = await _with_specialists(reader, caller.tenant_id, runs, own, f"{namespace}/{name}", faults)
+    runs = await _with_specialists(reader, caller, runs, own, f"{namespace}/{name}", faults)
     await _check_channel(reader, caller.tenant_id, runs.channel, namespace, faults)
     return replace(version, runs=runs), faults
 
@@ -90,8 +90,21 @@ async def _owner_before(reader: Reader, tenant_id: UUID, own: Definition) -> UUI
     return latest.body.runs.owner or own.created_by
 
 
+async def _specialist_problem(reader: Reader, caller: Caller, specialist: StoredVersion) -> str | None:
+    """What a specialist asks its owner goes to the owner of who delegates: nobody takes that over from somebody above them."""
+    assert isinstance(specialist.body, AgentVersion)
+    owner_id = specialist.body.runs.owner or specialist.definition.created_by
+    owner = await users.get(reader, caller.tenant_id, user_id=owner_id)
+    if owner is None or not is_above(owner.role, caller.role):
+        return None
+    return (
+        f"The agent '{specialist.definition.name}' acts for '{owner.name}', who is {owner.role}, above your role {caller.role}; what it asks would "
+        "be yours to answer here. Take another specialist, or let somebody of that role save this."
+    )
+
+
 async def _with_specialists(
-    reader: Reader, tenant_id: UUID, runs: AgentRunSettings, own: Definition | None, title: str, faults: list[Fault]
+    reader: Reader, caller: Caller, runs: AgentRunSettings, own: Definition | None, title: str, faults: list[Fault]
 ) -> AgentRunSettings:
     """Chains are looked at once every link leads somewhere."""
     links: list[Reference] = []
@@ -110,17 +123,20 @@ async def _with_specialists(
             links.append(link)  # the latter is said where links are looked at in themselves
             continue
         found = await references.enabled(
-            reader, tenant_id, kind=DefinitionKind.AGENT, reference=link, namespace=namespace
+            reader, caller.tenant_id, kind=DefinitionKind.AGENT, reference=link, namespace=namespace
         )
         if isinstance(found, str):
             faults.append(Fault(pointer, found))
             links.append(link)
             continue
         definition = found.definition
+        problem = await _specialist_problem(reader, caller, found)
+        if problem is not None:
+            faults.append(Fault(pointer, problem))
         links.append(Reference(definition.name, definition.namespace, definition.definition_id, link.version or None))
     if links and len(faults) == count:
         own_id = own.definition_id if own is not None else None
-        faults += await chain_faults(reader, tenant_id, own=own_id, title=title, links=links)
+        faults += await chain_faults(reader, caller.tenant_id, own=own_id, title=title, links=links)
     return replace(runs, specialists=tuple(links))
 
 

@@ -221,7 +221,14 @@ async def _by_run(reader: Reader, caller: Caller, run_id: UUID) -> AgentRun:
 async def _channel(reader: Reader, caller: Caller, agent: StoredVersion, wanted: str | None) -> tuple[str, UUID | None]:
     """The app by which the owner is reached, and its definition; the server's own pages need none."""
     assert isinstance(agent.body, AgentVersion)
-    name = wanted or agent.body.runs.channel or WEB
+    own = agent.body.runs.channel or WEB
+    name = wanted or own
+    owner_id = agent.body.runs.owner or agent.definition.created_by
+    if name not in (own, WEB) and caller.user_id != owner_id and caller.role not in (Role.OWNER, Role.ADMIN):
+        raise NotPermitted(
+            f"The run was not started. By which channel its owner is asked is theirs to say, or an owner's or admin's of the tenant; leave "
+            f"'channel' out, and it goes over '{own}'."
+        )
     if name == WEB:
         return WEB, None
     namespace, _, bare = name.rpartition("/")

@@ -15,19 +15,19 @@ from folkmoot.domain.agent_runs import PinnedLoop, PinnedSpecialist
 from folkmoot.domain.agent_settings import MOST_DELEGATIONS_DEEP
 from folkmoot.domain.budgets import BudgetAbove
 from folkmoot.domain.definitions import DefinitionKind, Reference, ResolvedInteraction
-from folkmoot.domain.rights import Right
+from folkmoot.domain.rights import Right, is_above
 from folkmoot.domain.runs import Claim, Place, ProcessType
 from folkmoot.kernel import fault_points
-from folkmoot.kernel.errors import BadInput, Conflict, NotFound
+from folkmoot.kernel.errors import BadInput, Conflict, NotFound, NotPermitted
 from folkmoot.kernel.ids import NewId
 from folkmoot.services import agent_closure, budgets, references
 from folkmoot.services.agent_closure import Above
 from folkmoot.services.closure import StartFields, Workbench
 from folkmoot.services.people import Tell
 from folkmoot.services.sub_runs import caller_of
-from folkmoot.store import agent_runs, audit, runs, swarms, tenancy
+from folkmoot.store import agent_runs, audit, runs, swarms, tenancy, users
 from folkmoot.store.agent_runs import DelegatedResult, NewAgentRun
-from folkmoot.store.database import Database, Writer
+from folkmoot.store.database import Database, Reader, Writer
 from folkmoot.store.swarms import Parent
 
 
@@ -79,6 +79,7 @@ async def start(
             new_id=new_id,
             above=Above(loop),
         )
+        await _check_owner(writer, claim, chosen, loop, resolved)
         parent = await swarms.parent(writer, claim)
         if parent.is_to_stop:
             raise Conflict("Nothing was delegated: the run that asks for it is to be stopped.")
@@ -111,6 +112,22 @@ def _chosen(loop: PinnedLoop, name: str) -> PinnedSpecialist:
             f"Nothing was delegated: {chosen.name} is above this run already, and would go round in a circle. Do the work here."
         )
     return chosen
+
+
+async def _check_owner(
+    reader: Reader, claim: Claim, chosen: PinnedSpecialist, loop: PinnedLoop, resolved: ResolvedInteraction
+) -> None:
+    """What a specialist asks is the root's owner's to answer, who may not be below the specialist's own: links take the newest version, and
+    owners change."""
+    assert resolved.loop is not None
+    root_id = loop.owners_above[0] if loop.owners_above else loop.owner_id
+    root = await users.get(reader, claim.tenant_id, user_id=root_id)
+    own = await users.get(reader, claim.tenant_id, user_id=resolved.loop.owner_id)
+    if root is None or own is None or is_above(own.role, root.role):
+        name = own.name if own is not None else "somebody who is gone"
+        raise NotPermitted(
+            f"Nothing was delegated: {chosen.name} acts for {name}, whose role is above that of the owner who would be asked here. Do the work here."
+        )
 
 
 def _below(

@@ -8,39 +8,45 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Awaitable, Callable
 from uuid import UUID
 
 from folkmoot.channels.channel import ChannelDown, ChannelError, ChannelRefused, Forged
 from folkmoot.channels.registry import AppUnavailable, ChannelApps
 from folkmoot.domain.channels import AnswerOutcome, HttpAnswer, InboundRequest, ReceivedAnswer, Reception
 from folkmoot.kernel.errors import NotFound, SecretFault
-from folkmoot.services import channel_setups, consents
+from folkmoot.services import channel_answers, channel_setups
 from folkmoot.services.channel_setups import ReadyChannel
 from folkmoot.services.people import Tell
 from folkmoot.store.database import Database
+from folkmoot.store.walls import walled
 from folkmoot.vault.sealing import Vault
+
+ReadRequest = Callable[[], Awaitable[InboundRequest]]
 
 _log = logging.getLogger("folkmoot.channels")
 
 
 async def receive(
-    database: Database, vault: Vault, apps: ChannelApps, *, channel_id: UUID, request: InboundRequest, tell: Tell
+    database: Database, vault: Vault, apps: ChannelApps, *, channel_id: UUID, read: ReadRequest, tell: Tell
 ) -> HttpAnswer:
     """What a request to a channel's inbound address is answered: what its app says, else what became of each answer in it.
 
-    `database`: of no tenant, since the request has none until its channel is found. Raises NotFound.
+    `database`: of no tenant, since the request has none until its channel is found. `read` gives the request; nothing is read for a channel
+    that is not there. Raises NotFound.
     """
     tenant_id = await channel_setups.tenant_of(database, channel_id)
     if tenant_id is None:
         raise _missing(channel_id)
+    database = walled(database, tenant_id)
     try:
         channel = await channel_setups.ready(database, vault, tenant_id, channel_id=channel_id)
         app = apps.find(channel.app)
     except (NotFound, SecretFault, AppUnavailable) as error:  # its own words are for its tenant
-        _log.warning("The channel %s takes nothing in: %s", channel_id, error)
+        _log.info("The channel %s takes nothing in: %s", channel_id, error)
         raise _missing(channel_id) from None
     try:
-        reception = await app.receive(channel.setup, request)
+        reception = await app.receive(channel.setup, await read())
     except Forged as error:
         return _problem(error.status, str(error))
     outcomes = await _counted(database, apps, channel, reception, tell=tell)
@@ -54,6 +60,7 @@ async def look(
     database: Database, vault: Vault, apps: ChannelApps, *, tenant_id: UUID, channel_id: UUID, tell: Tell
 ) -> int:
     """Take in what an app that polls finds for a channel; how many answers. Raises ChannelDown, ChannelRefused, NotFound, SecretFault."""
+    database = walled(database, tenant_id)
     channel = await channel_setups.ready(database, vault, tenant_id, channel_id=channel_id)
     app = apps.find(channel.app)
     reception = await app.receive(channel.setup, None)
@@ -69,7 +76,7 @@ async def _counted(
     """What became of each answer; whoever gave it is told over the channel. One that could not be told stands all the same."""
     outcomes: list[AnswerOutcome] = []
     for received in reception.answers:
-        outcome = await consents.answer_over_channel(
+        outcome = await channel_answers.answer_over_channel(
             database,
             tenant_id=channel.tenant_id,
             channel_id=channel.channel_id,

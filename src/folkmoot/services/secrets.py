@@ -9,12 +9,13 @@ from __future__ import annotations
 from uuid import UUID
 
 from folkmoot.domain.definition_names import faults_of_name
+from folkmoot.domain.rights import Right
 from folkmoot.domain.secrets import SealedSecret, Secret
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import BadInput, Fault, NotFound
 from folkmoot.kernel.ids import NewId
 from folkmoot.services import consent_secrets, namespaces, webhooks
-from folkmoot.store import audit, secrets, tenancy
+from folkmoot.store import audit, channels, secrets, tenancy
 from folkmoot.store.database import Database, Reader, Writer
 from folkmoot.vault.sealing import Place, Vault
 from folkmoot.vault.texts import SecretText
@@ -77,6 +78,8 @@ async def _replace(
     writer: Writer, vault: Vault, caller: Caller, *, namespace: str, name: str, value: SecretText
 ) -> None:
     found = await secrets.find(writer, caller.tenant_id, namespace=namespace, name=name)
+    if found is not None:
+        await _require_for_channels(writer, caller, found.about)
     sealed = vault.seal(value, _place(found.about)) if found is not None else b""
     if found is None or not await secrets.replace(
         writer, caller.tenant_id, secret_id=found.about.secret_id, sealed=sealed, sealed_by=vault.sealing_key_id
@@ -105,8 +108,17 @@ async def delete(
     """Gone for good; what used it fails from its next call on. Raises NotFound."""
     async with database.writer() as writer:
         found = await _found(writer, caller, secret_id, namespace, name)
+        await _require_for_channels(writer, caller, found.about)
         if await secrets.delete(writer, caller.tenant_id, secret_id=found.about.secret_id):
             await _note(writer, caller, "secret.deleted", found.about)
+
+
+async def _require_for_channels(reader: Reader, caller: Caller, about: Secret) -> None:
+    """A channel's secret proves who answers for an owner: it is changed by whoever may say whose an address is. Raises NotPermitted."""
+    if Right.MANAGE_USERS not in caller.rights and await channels.links_to(
+        reader, caller.tenant_id, secret_id=about.secret_id
+    ):
+        caller.require(Right.MANAGE_USERS)
 
 
 async def rotate(database: Database, vault: Vault, caller: Caller) -> int:

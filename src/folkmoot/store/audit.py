@@ -10,8 +10,8 @@ from typing import Any
 from uuid import UUID
 
 from folkmoot.domain.audit import AuditCursor, AuditEntry, AuditFilter
-from folkmoot.domain.tenancy import Caller
-from folkmoot.store.codecs import json_text, json_value, safe
+from folkmoot.domain.tenancy import Caller, User
+from folkmoot.store.codecs import json_text, json_value, safe, safe_json
 from folkmoot.store.database import Reader, Writer, queries
 
 _sql: Any = queries("audit")
@@ -62,6 +62,18 @@ async def note_of_clock(
     row = {
         "tenant_id": tenant_id, "user_id": None, "user_name": ORCHESTRATOR, "key_id": None, "channel": CLOCK, "action": action,
         "subject_kind": subject_kind, "subject_id": subject_id, "detail": json_text(dict(detail)),
+    }  # fmt: skip
+    await _sql.insert_entry(writer.connection, [row])
+
+
+async def note_over(
+    writer: Writer, tenant_id: UUID, *, user: User | None, channel: str, action: str, subject_kind: str, subject_id: UUID,
+    detail: Mapping[str, Any],
+) -> None:  # fmt: skip
+    """Write down what came over a channel and did not count. `user` null: it is not known who tried."""
+    row = {
+        "tenant_id": tenant_id, "user_id": user.user_id if user else None, "user_name": safe(user.name) if user else "somebody", "key_id": None,
+        "channel": channel, "action": action, "subject_kind": subject_kind, "subject_id": subject_id, "detail": json_text(safe_json(dict(detail))),
     }  # fmt: skip
     await _sql.insert_entry(writer.connection, [row])
 

@@ -28,6 +28,11 @@ async def tenant_of(reader: Reader, *, channel_id: UUID) -> UUID | None:
     return found
 
 
+async def links_to(reader: Reader, tenant_id: UUID, *, secret_id: UUID) -> bool:
+    """Whether a channel has this secret."""
+    return bool(await _sql.links_to(reader.connection, tenant_id=tenant_id, secret_id=secret_id))
+
+
 async def moment(reader: Reader) -> datetime:
     """The database's time."""
     found: datetime = await _sql.moment(reader.connection)

@@ -5,9 +5,11 @@ Channels themselves are definitions (`definitions`).
 
 from __future__ import annotations
 
+import asyncio
 from uuid import UUID
 
 from fastapi import APIRouter, Request, Response
+from starlette.exceptions import HTTPException
 
 from folkmoot.api.doors import Doorway
 from folkmoot.api.problems import responses
@@ -15,6 +17,7 @@ from folkmoot.domain.channels import InboundRequest
 
 router = APIRouter(tags=["channels"])
 
+_BODY_SECONDS = 20.0
 _BODY = {
     "requestBody": {
         "description": "As the channel's app has it, with the headers that prove where it comes from.",
@@ -30,6 +33,16 @@ _BODY = {
 @router.post("/channels/{channel_id}/inbound", responses=responses(400, 401, 404, 413, 422, 503), openapi_extra=_BODY)
 async def take_in(doors: Doorway, request: Request, channel_id: UUID) -> Response:
     """Take in a message of a channel's other side. What is not genuine has no effect (401); what is sent again is answered the same."""
-    headers = {name.lower(): value for name, value in request.headers.items()}
-    answered = await doors.inbound(channel_id, InboundRequest(headers, await request.body()))
+
+    async def read() -> InboundRequest:
+        try:
+            async with asyncio.timeout(_BODY_SECONDS):
+                body = await request.body()
+        except TimeoutError:
+            raise HTTPException(
+                400, f"The body did not come within {_BODY_SECONDS:g} seconds; send it again."
+            ) from None
+        return InboundRequest({name.lower(): value for name, value in request.headers.items()}, body)
+
+    answered = await doors.inbound(channel_id, read)
     return Response(answered.body, answered.status, media_type=answered.content_type)

@@ -238,9 +238,9 @@ KINDS = (
     Kind(
         DefinitionKind.CHANNEL, "channels", "channel", wire.ChannelRequest, wire.ChannelVersionRequest, wire.Channel, wire.ChannelPage,
         wire.ChannelVersionPage, writing_down(channels.version_of), channels.channel, channels.version,
-        # It makes the server talk to the outside.
+        # It decides whose word counts for an owner's, as an address does.
         {"app": "webhook", "settings": {"url": "https://hooks.example.com/folkmoot"}, "secrets": {"signing": "signing"}},
-        Right.MANAGE_CONNECTORS,
+        Right.MANAGE_USERS,
     ),
 )  # fmt: skip
 

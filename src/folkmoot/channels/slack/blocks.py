@@ -30,14 +30,15 @@ _INERT_FENCE = "\\u0060" * 3
 
 
 def request_blocks(message: OutgoingMessage) -> list[dict[str, Any]]:
-    """A consent request. A button carries the run's token and no secret: who clicks is proven by Slack."""
+    """A consent request. A button carries the run's token and which request it is, and no secret: who clicks is proven by Slack."""
+    value = f"{message.token}.{message.data.get('chatItemId', '')}"
     approve = ButtonElement(
-        text=PlainTextObject(text="Approve"), action_id=APPROVE_ACTION, value=message.token, style="primary"
+        text=PlainTextObject(text="Approve"), action_id=APPROVE_ACTION, value=value, style="primary"
     )
     decline = ButtonElement(
         text=PlainTextObject(text="Decline"),
         action_id=DECLINE_ACTION,
-        value=message.token,
+        value=value,
         style="danger",
         confirm=ConfirmObject(
             title=PlainTextObject(text="Decline this?"),

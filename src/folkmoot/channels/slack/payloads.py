@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qs
+from uuid import UUID
 
 from slack_sdk.signature import Clock, SignatureVerifier
 
@@ -89,9 +90,10 @@ def clicks(payload: dict[str, Any]) -> tuple[ReceivedAnswer, ...]:
 
 def _click(payload: dict[str, Any], action: dict[str, Any], sender: str) -> ReceivedAnswer:
     container = _part(payload, "container")
+    token, _, about = (_text(action.get("value")) or "").partition(".")
     return ReceivedAnswer(
         inbound_id=_inbound_id(payload, action),
-        token=_text(action.get("value")),
+        token=token or None,
         secret=None,
         sender=sender,
         is_proven=True,
@@ -101,7 +103,15 @@ def _click(payload: dict[str, Any], action: dict[str, Any], sender: str) -> Rece
             channel=_text(container.get("channel_id")) or _text(_part(payload, "channel").get("id")),
             ts=_text(container.get("message_ts")) or _text(_part(payload, "message").get("ts")),
         ).as_text(),
+        about=_id(about),
     )
+
+
+def _id(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
 
 
 def _sender(payload: dict[str, Any]) -> str | None:

@@ -2,6 +2,13 @@
 -- By the id alone: whoever calls from outside is of no tenant.
 select tenant_id from definition where definition_id = :channel_id and kind = 'Channel' and deleted_at is null;
 
+-- name: links_to$
+-- Whether a channel that is there links to a secret, in a version that may be used.
+select exists (
+    select from definition d join definition_version v on v.tenant_id = d.tenant_id and v.definition_id = d.definition_id
+    where d.tenant_id = :tenant_id and d.kind = 'Channel' and d.deleted_at is null and exists (
+        select from jsonb_each(v.body -> 'secrets') s where s.value ->> 'definition_id' = :secret_id::uuid::text));
+
 -- name: moment$
 select folkmoot_now();
 
