@@ -1,7 +1,7 @@
 """An agent run whose worker is made to die, the owner at the other end of its channel, and what must hold of it afterwards.
 
 The boss looks, plans, pays (which a rule gates), has a deed signed by the clerk (who is asked about it two runs down), is told by its
-verdict that a note is missing, plans again, and notes. Deliberately absent: answers by another way than the channel's inbound address.
+verdict that a note is missing, plans again, and notes it (by a tool that can be held). Deliberately absent: answers by another way than the channel's inbound address.
 """
 
 from __future__ import annotations
@@ -51,11 +51,9 @@ SIGNING = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 GATED = {"pay": '{"amount": 5}', "sign": '{"text": "the deed"}'}
 # where a worker dies, and the how manieth time it is there: at a phase's boundary, at a gate and after it, at a delegation, at a message
 MATRIX = (
-    ("before_commit", 5),
     ("after_commit", 25),
     ("after_pause", 3),
     ("after_claim", 2),
-    ("before_call", 2),
     ("after_call", 2),
     ("before_delegation", 1),
     ("after_delegation", 1),
@@ -81,8 +79,8 @@ DEED = agents.script(
         _DELEGATES,
         "Delegated.",
         unmet("A note is missing."),
-        plan(step("Note it.", "note"), criteria=("It is noted.",)),
-        [call("note", text="the deed is signed")],
+        plan(step("Note it.", "wait"), criteria=("It is noted.",)),
+        [call("wait", text="for the ink")],
         "Noted.",
         met("All is done."),
     ],
@@ -205,6 +203,9 @@ class Office:
             finally:
                 await messages.close()
 
+    def has_called(self, name: str) -> bool:
+        return any(entry.name == name for entry in checker.log_of(self.crew.log))
+
     async def let_messages_lapse(self) -> None:
         """As if two minutes were over, for which a message is left to a sender that may have died with it."""
         await panels.execute(
@@ -227,7 +228,12 @@ class Office:
 
 @asynccontextmanager
 async def office(
-    crew: Hands, caller: Caller, new_id: NewId, *, rules: Mapping[str, Any] = DEED, consent_time: timedelta | None = None
+    crew: Hands,
+    caller: Caller,
+    new_id: NewId,
+    *,
+    rules: Mapping[str, Any] = DEED,
+    consent_time: timedelta | None = None,
 ) -> AsyncIterator[Office]:
     database = crew.database
     async with AsyncExitStack() as stack:
@@ -248,7 +254,7 @@ async def office(
 
 def _documents(url: str, script: Path, consent_time: timedelta | None) -> list[Document]:
     rule = ConsentRule("pay", Comparison.ABOVE, "amount", 3)
-    boss, clerk = ("look", "note", "pay"), ("look", "sign")
+    boss, clerk = ("look", "wait", "pay"), ("look", "sign")
     runs = AgentRunSettings(
         tool_whitelist=boss, specialists=(Reference("clerk"),), consent_rules=(rule,), channel="desk", consent_time=consent_time
     )  # fmt: skip
@@ -258,9 +264,7 @@ def _documents(url: str, script: Path, consent_time: timedelta | None) -> list[D
         Document(
             NAMESPACE,
             "clerk",
-            AgentVersion(
-                model=Reference("small"), function_tools=clerk, runs=AgentRunSettings(tool_whitelist=clerk)
-            ),
+            AgentVersion(model=Reference("small"), function_tools=clerk, runs=AgentRunSettings(tool_whitelist=clerk)),
         ),
         Document(NAMESPACE, "boss", AgentVersion(model=Reference("small"), function_tools=boss, runs=runs)),
     ]
@@ -344,7 +348,9 @@ async def _messages(database: Database, heard: list[dict[str, Any]]) -> list[str
     sent: dict[str, set[str]] = defaultdict(set)
     for each in heard:
         sent[each["id"]].add(json.dumps([each["type"], each["data"]], sort_keys=True))
-    found = [f"The message {id_} was sent in {len(bodies)} versions." for id_, bodies in sent.items() if len(bodies) > 1]
+    found = [
+        f"The message {id_} was sent in {len(bodies)} versions." for id_, bodies in sent.items() if len(bodies) > 1
+    ]
     known = {str(row["message_id"]): row for row in rows}
     found += [f"The message {id_} is in no table." for id_ in sent.keys() - known.keys()]
     for id_, row in known.items():

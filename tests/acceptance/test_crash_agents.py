@@ -6,8 +6,10 @@ import asyncio
 import signal
 from collections import Counter
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import checker
 import crash_agents
@@ -15,17 +17,21 @@ import panels
 import pytest
 import pytest_asyncio
 from crash_agents import MATRIX, PHASES, Office, office
+from crews import until
 from panels import Started
-from processes import Hands, hands
+from processes import HERE, SHOP, Hands, hands
 
 from folkmoot.domain import items
 from folkmoot.domain.agent_runs import AgentRun
 from folkmoot.domain.tenancy import Caller
+from folkmoot.engine import calls as engine_calls
 from folkmoot.engine.calls import UNKNOWN
+from folkmoot.engine.step import RunCall
 from folkmoot.kernel import fault_points
 from folkmoot.kernel.ids import NewId
+from folkmoot.runtime import perform
+from folkmoot.runtime.drive import Drive
 from folkmoot.store.database import Database
-
 
 REACHED = {  # how often an undisturbed run reaches each point
     "after_claim": 5, "before_model_call": 17, "after_model_call": 17, "before_commit": 31, "after_commit": 31, "after_pause": 3,
@@ -42,7 +48,7 @@ SAID = [  # the boss's part, then the clerk's
     ("boss: agentMessage Delegated.",),
     ("boss: toolCall verdict", "The verdict is taken."),
     ("boss: toolCall make_plan", "The plan is taken."),
-    ("boss: toolCall note", "noted the deed is signed"),
+    ("boss: toolCall wait", "waited for the ink"),
     ("boss: agentMessage Noted.",),
     ("boss: toolCall verdict", "The verdict is taken."),
     ("boss: agentMessage All is done.",),
@@ -127,7 +133,9 @@ async def check_crash(crew: Hands, caller: Caller, new_id: NewId, *, point: str,
             await made.ended(run)
     assert await crash_agents.faults(made) == []
     row = await panels.row_of(crew.database, Started(run.tenant_id, run.run_id))
-    assert (row["status"], row["output"], row["crash_count"]) == ("Completed", "All is done.", 0), row["failure_details"]
+    assert (row["status"], row["output"], row["crash_count"]) == ("Completed", "All is done.", 0), row[
+        "failure_details"
+    ]
     found = await said(crew.database, run)
     log = Counter(entry.name for entry in checker.log_of(crew.log))
     lost = [line[0].split()[-1] for line, wanted in zip(found, SAID, strict=True) if line != wanted]
@@ -156,3 +164,142 @@ async def test_crash_each_time_an_agent_run_reaches_a_point(
 ) -> None:
     """The whole matrix."""
     await check_crash(crew, caller, new_id, point=point, nth=nth)
+
+
+# a consent that expires
+
+
+@pytest.mark.parametrize(
+    ("point", "nth"),
+    [
+        pytest.param("after_claim", 3, id="as the runs that expired are claimed to be ended"),
+        pytest.param("after_delegation", 1, id="before the run above waits", marks=pytest.mark.chaos),
+        pytest.param("before_commit", 14, id="as the first of them ends", marks=pytest.mark.chaos),
+        pytest.param("after_commit", 14, id="as the first of them has ended", marks=pytest.mark.chaos),
+    ],
+)
+async def test_crash_as_a_consent_expires_ends_all_that_waited_and_tells_once(
+    crew: Hands, caller: Caller, new_id: NewId, point: str, nth: int
+) -> None:
+    """Consent 4, F34: root and delegated run are `expired`, whoever ends them; the call is never made, and the owner is told at least once."""
+    second = timedelta(seconds=1)
+    async with office(crew, caller, new_id, rules=crash_agents.SHORT, consent_time=second) as made:
+        run = await made.start()
+        first = await made.hire(fault=f"{point}:exit:{nth}")
+        assert await asyncio.wait_for(first.wait(), 60) == -signal.SIGKILL
+        await made.let_messages_lapse()
+        async with made.others():
+            await made.ended(run)
+    assert await crash_agents.faults(made) == []
+    rows = await panels.fetch(crew.database, "select status::text from agent_run")
+    assert [row["status"] for row in rows] == ["expired"] * 2
+    assert await told(crew.database) == {"consent.requested": 1, "consent.expired": 1}
+    assert "consent.expired" in {each["type"] for each in made.owner.heard()}
+    assert checker.log_of(crew.log) == []
+
+
+# taken for dead, and alive
+
+
+async def stopped(made: Office, *functions: Path, **settings: str) -> tuple[asyncio.subprocess.Process, AgentRun]:
+    """A worker that is stopped inside an approved call, and will be taken for dead."""
+    made.crew.gate("pay").touch()
+    made.owner.is_there.set()
+    run = await made.start()
+    first = await made.hire(functions=(SHOP, *functions), **settings)
+    await until(lambda: made.has_called("pay"), seconds=60)
+    first.send_signal(signal.SIGSTOP)
+    await made.let_messages_lapse()
+    return first, run
+
+
+async def everything(database: Database) -> dict[str, list[dict[str, Any]]]:
+    tables = (
+        "item",
+        "call",
+        "model_call",
+        "agent_run",
+        "chat_item",
+        "channel_message",
+        "content",
+        "process",
+        "pending",
+        "audit",
+    )
+    return {name: await panels.fetch(database, f"select * from {name} order by 1, 2, 3") for name in tables}
+
+
+async def test_a_worker_stopped_inside_an_approved_call_changes_nothing_when_it_wakes_up(
+    crew: Hands, caller: Caller, new_id: NewId
+) -> None:
+    """F10: no row, no message, no further side effect of the first, in an agent run that others have ended."""
+    async with office(crew, caller, new_id) as made:
+        first, run = await stopped(made)
+        async with made.others():
+            await made.ended(run)
+        before, log, heard = await everything(crew.database), checker.log_of(crew.log), made.owner.heard()
+        crew.gate("pay").unlink()
+        first.send_signal(signal.SIGCONT)
+        # a new incarnation: by then it has dropped what it had
+        await until(lambda: crew.is_at_work(first), seconds=60)
+        first.terminate()
+        assert await asyncio.wait_for(first.wait(), 60) == 0
+    assert await everything(crew.database) == before
+    assert (checker.log_of(crew.log), made.owner.heard()) == (log, heard)
+    assert await crash_agents.faults(made) == []
+    assert [entry.name for entry in log].count("pay") == 1
+    assert ("boss: toolCall pay", UNKNOWN) in await said(crew.database, run)
+
+
+async def test_control_what_a_late_worker_writes_is_noticed_without_the_fence(
+    crew: Hands, caller: Caller, new_id: NewId
+) -> None:
+    """With the fence taken out, the checker must find what the first one writes when it wakes up."""
+    async with office(crew, caller, new_id) as made:
+        crew.gate("wait").touch()
+        # nor does it compare what it drives with what it holds, which is done once a poll interval
+        first, _ = await stopped(made, HERE / "functions" / "without_fence.py", POLL_SECONDS="1000")
+        async with made.others():
+            await until(lambda: made.has_called("wait"), seconds=60)
+            crew.gate("pay").unlink()
+            first.send_signal(signal.SIGCONT)
+
+            async def is_noticed() -> bool:
+                return any("2 results" in fault for fault in await crash_agents.faults(made))
+
+            await until(is_noticed, seconds=60)
+            crew.gate("wait").unlink()
+
+
+async def test_control_an_approved_call_without_a_begun_mark_is_noticed(
+    crew: Hands, caller: Caller, new_id: NewId, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The checker must report a worker that sends before it marks: the call, and the consent that was never marked as executed."""
+
+    async def begin_at_once(drive: Drive, calls: list[RunCall]) -> bool:
+        for step in calls:
+            drive._spawn(step.key, perform.call(drive._workshop, drive.claim, step))
+        return True
+
+    monkeypatch.setattr(Drive, "_begin_calls", begin_at_once)
+    async with office(crew, caller, new_id) as made:
+        made.owner.is_there.set()
+        run = await made.start()
+        async with made.others():
+            await made.ended(run)
+    found = await crash_agents.faults(made)
+    assert sum("without a begun mark" in fault for fault in found) == 4
+    assert sum("before it was marked as executed" in fault for fault in found) == 2
+
+
+async def test_control_a_gated_call_that_nobody_approved_is_noticed(
+    crew: Hands, caller: Caller, new_id: NewId, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The checker must report a gate that is not kept, of a tool and of a rule."""
+    monkeypatch.setattr(engine_calls, "needs_consent", lambda tool, call: False)
+    async with office(crew, caller, new_id) as made:
+        run = await made.start()
+        async with made.others():
+            await made.ended(run)
+    found = await crash_agents.faults(made)
+    assert sum("nobody was asked" in fault for fault in found) == 2
