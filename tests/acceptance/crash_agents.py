@@ -42,7 +42,7 @@ from folkmoot.runtime.channel_sending import channel_sending
 from folkmoot.services import apply, inbound, secrets
 from folkmoot.services.apply import Document
 from folkmoot.services.closure import Workbench
-from folkmoot.store.database import Database
+from folkmoot.store.database import Database, Notifier
 from folkmoot.tools.functions import FunctionTools
 from folkmoot.vault.texts import SecretText
 
@@ -89,6 +89,17 @@ DEED = agents.script(
 SHORT = agents.script(
     boss=["Nothing.", plan(step("Have it signed.", specialist="clerk")), _DELEGATES, "No.", met("No.")], clerk=_SIGNS
 )
+PAYS = agents.script(
+    boss=[
+        "Nothing.",
+        plan(step("Pay.", "pay"), step("Wait.", "wait")),
+        [call("pay", amount=5)],
+        "Paid.",
+        [call("wait", text="for it")],
+        "Waited.",
+        met("Paid."),
+    ]
+)
 PHASES = {
     "boss": ["gather", "plan", "act", "act", "verify", "plan", "act", "verify"],
     "clerk": ["gather", "plan", "act", "verify"],
@@ -104,6 +115,7 @@ class Owner:
         self._database = database
         self._apps = apps
         self._log = log
+        self._notifier = Notifier(database)
         self._answers: list[asyncio.Task[None]] = []
         self.faults: list[str] = []
 
@@ -133,7 +145,7 @@ class Owner:
         (channel,) = await panels.fetch(self._database, "select distinct channel_id from channel_message")
         await inbound.receive(
             self._database, VAULT, self._apps, channel_id=channel["channel_id"],
-            request=InboundRequest(headers, body.encode()), tell=lambda _: None,
+            request=InboundRequest(headers, body.encode()), tell=self._notifier.tell,
         )  # fmt: skip
 
     async def _all_await(self, chat_item_id: str) -> bool:
@@ -158,6 +170,7 @@ class Owner:
     async def leave(self) -> None:
         for task in self._answers:
             task.cancel()
+        await self._notifier.close()
         for found in await asyncio.gather(*self._answers, return_exceptions=True):
             if isinstance(found, Exception):
                 raise found
@@ -206,6 +219,9 @@ class Office:
     def has_called(self, name: str) -> bool:
         return any(entry.name == name for entry in checker.log_of(self.crew.log))
 
+    async def has_told(self) -> bool:
+        return not await panels.fetch(self.database, "select from channel_message where ready_at is not null")
+
     async def let_messages_lapse(self) -> None:
         """As if two minutes were over, for which a message is left to a sender that may have died with it."""
         await panels.execute(
@@ -217,13 +233,10 @@ class Office:
         await until(agents.ended(self.database, self.caller, run), seconds=60)
 
         async def is_over() -> bool:
-            (left,) = await panels.fetch(
-                self.database,
-                "select (select count(*) from process where ended_at is null) + (select count(*) from channel_message where ready_at is not null) as n",
-            )
-            return bool(left["n"] == 0)
+            return not await panels.fetch(self.database, "select from process where ended_at is null")
 
         await until(is_over, seconds=60)
+        await until(self.has_told, seconds=60)
 
 
 @asynccontextmanager
