@@ -156,7 +156,9 @@ def _is_allowed(talk: Conversation, step: Step) -> None:
     else:
         planned = loop.current_step
         assert turn.phase is Phase.ACT and planned is not None
-        assert step.call.name == ("delegate" if planned.specialist else planned.tool), "F54: what the step names, and nothing else"
+        assert step.call.name == ("delegate" if planned.specialist else planned.tool), (
+            "F54: what the step names, and nothing else"
+        )
     if needs_consent(step.tool, step.call):
         decision = talk.decisions[step.call.call_id]
         assert decision.is_approved and not decision.is_void, "a gated call waits for its approval"
@@ -187,7 +189,9 @@ def test_an_agent_run_keeps_its_order_and_ends_whatever_comes(data: st.DataObjec
         go_on(data, talk)
     is_sound_at_the_end(talk)
     if has_budget:
-        assert talk.protocol.loop.tool_calls <= TOOL_CALLS + 2, "at most what a delegated run made beyond what it was left"
+        assert talk.protocol.loop.tool_calls <= TOOL_CALLS + 2, (
+            "at most what a delegated run made beyond what it was left"
+        )
 
 
 @settings(max_examples=60, deadline=None)
