@@ -5,6 +5,7 @@ Deliberately absent: anything that acts on a setting. Only `bootstrap` imports t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +35,10 @@ SETTINGS = (
     ),
     Setting("HOST", "The address that the API listens on.", "127.0.0.1"),
     Setting("PORT", "The port that the API listens on.", "8080"),
+    Setting(
+        "PUBLIC_URL",
+        "The address under which people reach this server, such as https://agents.example, for links to its pages.",
+    ),
     Setting(
         "MODEL", "A model to use in place of every agent's own in `folkmoot run` and `folkmoot demo`, as provider:name."
     ),
@@ -86,12 +91,14 @@ SETTINGS = (
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings as values. Durations in seconds. `allow_keys`: environment variables, each with a URL without a slash at its end."""
+    """The settings as values. Durations in seconds. `public_url`: a scheme and a host. `allow_keys`: environment variables, each with a URL without a
+    slash at its end."""
 
     database_url: str | None
     data_dir: Path | None
     host: str
     port: int
+    public_url: str | None
     model: str | None
     functions: tuple[Path, ...]
     secret_key: str | None = field(repr=False)
@@ -148,6 +155,7 @@ def read(environment: Mapping[str, str]) -> Settings:
         data_dir=Path(text["DATA_DIR"]).expanduser() if text["DATA_DIR"] else None,
         host=text["HOST"],
         port=whole("PORT", least=0, most=65535),
+        public_url=_read_public_url(text["PUBLIC_URL"]),
         model=text["MODEL"] or None,
         functions=tuple(Path(part) for part in text["FUNCTIONS"].split(":") if part),
         secret_key=text["SECRET_KEY"] or None,
@@ -168,6 +176,18 @@ def read(environment: Mapping[str, str]) -> Settings:
         log_level=level,
         fault=text["FAULT"] or None,
     )
+
+
+def _read_public_url(text: str) -> str | None:
+    """A scheme and a host, in lower case; raises BadInput. The pages and their cookies are at the root of it."""
+    if not text:
+        return None
+    found = re.fullmatch(r"(https?://(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?)/?", text.lower())
+    if found is None:
+        raise BadInput(
+            f"{PREFIX}PUBLIC_URL is '{text[:100]}'; it must be http:// or https:// with a host, and a port if need be, and no path."
+        )
+    return found[1]
 
 
 def _read_allowed_keys(text: str) -> frozenset[tuple[str, str]]:

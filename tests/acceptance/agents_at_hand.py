@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -124,11 +125,11 @@ class Deeds:
 
 async def publish(
     database: Database, caller: Caller, new_id: NewId, *, bench: Workbench, name: str = "clerk", settings: AgentRunSettings | None = None,
-    functions: tuple[str, ...] = ("look", "add", "tell", "pay"), **more: Any,
+    functions: tuple[str, ...] = ("look", "add", "tell", "pay"), script_path: Path = Path("/srv/rules.yaml"), **more: Any,
 ) -> None:  # fmt: skip
     """An agent with these functions and a scripted model. Its runs may call all of them, unless `settings` say otherwise."""
     documents = [
-        Document(NAMESPACE, "small", AiModelVersion(provider="scripted", model_name="rules", path="/srv/rules.yaml")),
+        Document(NAMESPACE, "small", AiModelVersion(provider="scripted", model_name="rules", path=str(script_path))),
         Document(
             NAMESPACE,
             name,

@@ -38,8 +38,8 @@ from folkmoot.runtime.tool_calls import ToolCalls
 from folkmoot.runtime.watched import Watched
 from folkmoot.runtime.worker import Identity, Worker
 from folkmoot.runtime.workshop import Workshop
+from folkmoot.services import consent_secrets
 from folkmoot.services.closure import Workbench
-from folkmoot.services.consents import seal_consent
 from folkmoot.store.appends import Appender
 from folkmoot.store.database import Database, Notifier
 from folkmoot.tools.functions import CallContext, FunctionTools
@@ -174,7 +174,7 @@ async def crew(
     workshop = Workshop(
         database, appender, model, calls, Watched(notifier.tell), new_id, replace(QUICK, **options), lambda: True, os.environ.get,
         lambda: 1.0, prices_of, delegations=Delegations(database, sub_runs.bench, new_id, new_token, notifier.tell),
-        seal_consent=partial(seal_consent, vault) if vault is not None else lambda _, __, ___: None,
+        seal_consent=partial(consent_secrets.seal, vault) if vault is not None else lambda _, __, ___: None,
     )  # fmt: skip
     if open_secret is not None:
         workshop = replace(workshop, open_secret=open_secret)

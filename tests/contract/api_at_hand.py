@@ -38,7 +38,7 @@ PANEL = f"/namespaces/{NAMESPACE}/interactions/by-name/panel"
 RUNS = "/interactions/processes"
 QUIET = {"rules": [{"reply": {"text": "Well."}}]}
 NEW_ID = id_source(lambda: time.time_ns() // 1_000_000, secrets.randbits)
-_NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # nothing here is asked over TLS; a client's own context costs 40 ms
+NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # nothing here is asked over TLS; a client's own context costs 40 ms
 
 
 @functools.cache
@@ -70,7 +70,7 @@ class Served:
 def _client(url: str, key: str | None) -> httpx2.AsyncClient:
     headers = {"Authorization": f"Bearer {key}"} if key is not None else {}
     limits = httpx2.Limits(max_connections=200, max_keepalive_connections=20)
-    return httpx2.AsyncClient(base_url=url, headers=headers, timeout=30, limits=limits, trust_env=False, verify=_NO_TLS)
+    return httpx2.AsyncClient(base_url=url, headers=headers, timeout=30, limits=limits, trust_env=False, verify=NO_TLS)
 
 
 VAULT = Vault((key_of(bytes(range(32))),), random_bytes=secrets.token_bytes)

@@ -126,6 +126,7 @@ class TestTheDocument:
     def test_the_shapes_of_events_are_told(self, document: dict[str, Any]) -> None:
         """api.md, Events: the names. Ids are of items, and of the moments from which the inbox's feed goes on."""
         streams = {
+            "/agent-runs/{agent_run_id}/events": (["approval", "delta", "end", "item", "status", "usage"], ["item"]),
             "/interactions/processes/by-id/{run_id}/events": (
                 ["approval", "delta", "end", "item", "status", "usage"],
                 ["item"],

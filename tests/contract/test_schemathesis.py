@@ -17,13 +17,16 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import httpx2
 import pytest
 import pytest_asyncio
+from agent_runs_at_hand import publish_agent, start_agent_run
 from api_at_hand import (
     NAMESPACE,
     NEW_ID,
+    QUIET,
     RUNS,
     Served,
     document,
@@ -35,7 +38,7 @@ from api_at_hand import (
     working_beside,
 )
 from connectors_at_hand import SHOP, bench_at_work
-from waiting_at_hand import approval_card, ask
+from waiting_at_hand import approval_card, ask, ask_consent
 
 from folkmoot.domain.pending import PendingKind
 
@@ -92,6 +95,19 @@ parameters = {{ "path.run_id" = {{ dictionary = "passing-runs" }} }}
 include-operation-id = ["delete_user_identity"]
 parameters = {{ "path.user_id" = {{ dictionary = "bearers" }} }}
 
+# Consents are answered at runs that go on waiting, and runs are cancelled that nobody else needs.
+[[operations]]
+include-operation-id = ["answer_consent"]
+parameters = {{ "path.agent_run_id" = {{ dictionary = "asking-agent-runs" }} }}
+
+[[operations]]
+include-operation-id = ["cancel_agent_run"]
+parameters = {{ "path.agent_run_id" = {{ dictionary = "new-agent-runs" }} }}
+
+[[operations]]
+include-operation-id = ["start_agent_run"]
+parameters = {{ "path.definition_id" = {{ dictionary = "agent-starts" }} }}
+
 [[operations]]
 include-operation-id-regex = "^({not_covered})$"
 phases.coverage.enabled = false
@@ -142,6 +158,8 @@ PARAMETERS = {
     "path.app": "channel-apps",
     "path.app_run_id": "app-runs",
     "path.process_id": "any-runs",
+    "path.agent_run_id": "ended-agent-runs",
+    "query.agent": "agent-starts",
 }
 
 
@@ -234,14 +252,15 @@ async def seeds(server: Served, folder: Path) -> dict[str, list[Any]]:
     addresses = {"email": "bea@example.com", "slack": "U1", "webhook": "7"}
     for app, address in addresses.items():
         await put(client, f"/users/by-id/{bearer}/identities/{app}", {"address": address})
-    secret = (await put(client, f"{base}/secrets/by-name/other", {"value": "a value"}))["id"]
     await put(client, f"{base}/secrets/by-name/token", {"value": "a value"})
+    secret = (await put(client, f"{base}/secrets/by-name/other", {"value": "a value"}))["id"]
     offered = (await client.get(f"{base}/connectors/mcp/by-name/bench/operations")).json()["items"]
     model_key = {"name": "ours", "provider": "openai", "credential": f"{NAMESPACE}/token"}
     hook = {"url": "https://example.com", "kinds": ["approval.requested"]}
     return {
         **found,
         **await waiting(server),
+        **await of_agents(server, folder),
         "model-keys": [(await client.post("/model-keys", json=model_key)).json()["id"]],
         "webhooks": [(await client.post("/webhooks", json=hook)).json()["id"]],
         "namespaces": [NAMESPACE],
@@ -264,6 +283,25 @@ async def of_apps(client: httpx2.AsyncClient) -> dict[str, list[Any]]:
     opened = [(await client.post("/apps/nightly-import/runs", json={})).json()["id"] for _ in range(30)]
     stopped = [(await start_run(client))["id"] for _ in range(10)]
     return {"apps": ["nightly-import"], "app-runs": opened[:20], "any-runs": [*opened[20:], *stopped]}
+
+
+async def of_agents(server: Served, folder: Path) -> dict[str, list[Any]]:
+    """Runs of an agent: some that have ended, so that their streams do, many to be cancelled, and one that asks what the example answers."""
+    client = server.client
+    agent_id = await publish_agent(client, folder, QUIET, functionTools=[], toolWhitelist=[])
+    runs = [(await start_agent_run(client, agent_id))["id"] for _ in range(24)]
+    for id_ in runs[:2]:
+        await client.post(f"/agent-runs/{id_}/cancel")
+    operation = document()["paths"]["/agent-runs/{agent_run_id}/consent"]["post"]
+    example = operation["requestBody"]["content"]["application/json"]["examples"]["example"]["value"]
+    card = approval_card(NEW_ID(), argumentsHash=example["argumentsHash"])
+    await ask_consent(server.installation.database, runs[2], chat_item_id=UUID(example["chatItemId"]), card=card)
+    return {
+        "agent-starts": [agent_id],
+        "ended-agent-runs": runs[:2],
+        "asking-agent-runs": runs[2:3],
+        "new-agent-runs": runs[3:],
+    }
 
 
 async def waiting(server: Served) -> dict[str, list[Any]]:

@@ -103,3 +103,32 @@ async def waits_for_a_lock(database: Database) -> bool:
     """Whether somebody at this database waits for a row or a table that somebody else has locked."""
     waiting = "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
     return bool(await fetch(database, waiting))
+
+
+async def ask_consent(
+    database: Database, agent_run: int, *, card: dict[str, Any] | None = None, chat_item_id: UUID | None = None, expires_in: float | None = None
+) -> tuple[UUID, str]:  # fmt: skip
+    """Let an agent run, and those above it, wait for its owner's consent; the chat item and the hash of its call."""
+    call_id, item_id = NEW_ID(), chat_item_id or NEW_ID()
+    card = card or approval_card(call_id, '{"who": "Bo"}', functionName="tell", agentName="clerk", deferred=[])
+    hash_ = bytes.fromhex(card["argumentsHash"])
+    async with database.writer() as writer:
+        connection = writer.connection
+        run_id = await connection.fetchval("select run_id from agent_run where id = $1", agent_run)
+        tenant_id = await connection.fetchval("select tenant_id from process where run_id = $1", run_id)
+        await connection.execute(
+            """
+            insert into pending (tenant_id, run_id, pending_id, kind, asked_at, expires_at, card, binding_hash)
+            select $1, $2, $3, 'Approval', folkmoot_now(), folkmoot_now() + make_interval(secs => $4::float8), $5, $6
+            """,
+            tenant_id, run_id, call_id, expires_in, json.dumps({"chatItemId": str(item_id)}), hash_,
+        )  # fmt: skip
+        await connection.execute(
+            "update process set status = 'PendingApproval', pending_id = $2, ready_at = null, started_at = folkmoot_now() where run_id = $1",
+            run_id, call_id,
+        )  # fmt: skip
+        await connection.execute(
+            "select folkmoot_await_consent($1, $2, $3, $4, $5, $6, $7, 'clerk', null, null, $8)",
+            tenant_id, run_id, call_id, item_id, NEW_ID(), json.dumps(card), hash_, NEW_ID(),
+        )  # fmt: skip
+    return item_id, hash_.hex()

@@ -7,6 +7,7 @@ import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest_asyncio
 from api_at_hand import (
@@ -23,7 +24,7 @@ from api_at_hand import (
     start_run,
     stranger_key,
 )
-from waiting_at_hand import ask
+from waiting_at_hand import ask, ask_consent
 
 from folkmoot.domain.connectors import McpConnectorVersion
 from folkmoot.domain.definitions import DefinitionKind
@@ -38,7 +39,11 @@ _CONNECTOR = (*_VERSIONED, "/operations", "/refresh")
 _ANSWERS = ("/votes/{ballot_id}", "/questions/{question_id}", "/approvals/{approval_id}", "/pass")
 # What a path names of the owner's (# for its id, else its name), and what may follow it.
 BY_ID = {
-    "/agents/by-id/{definition_id}": ("#agent", _VERSIONED),
+    "/agents/by-id/{definition_id}": ("#agent", (*_VERSIONED, "/runs")),
+    "/agent-runs/{agent_run_id}": (
+        "#agentRun",
+        ("", "/conversation", "/payload", "/messages", "/events", "/consent", "/cancel"),
+    ),
     "/routers/by-id/{definition_id}": ("#router", _VERSIONED),
     "/ai-models/by-id/{definition_id}": ("#model", _VERSIONED),
     "/interactions/by-id/{definition_id}": ("#panel", (*_VERSIONED, "/tools")),
@@ -82,11 +87,14 @@ BY_NAME = {
 }
 NAMES_NOTHING = {
     "/interactions/processes", "/keys", "/users", "/audit", "/webhooks", "/approvals", "/approvals/count", "/approvals/events",
-    "/usage", "/budget", "/healthz", "/readyz", "/model-keys", "/credential-stacks/default", "/apps/{app_name}/runs",
+    "/usage", "/budget", "/agent-runs", "/healthz", "/readyz", "/model-keys", "/credential-stacks/default", "/apps/{app_name}/runs",
 }  # fmt: skip
 SECOND = {"ballot_id": PendingKind.VOTE, "question_id": PendingKind.QUESTION, "approval_id": PendingKind.APPROVAL}
+CHAT_ITEM = UUID("01920000-0000-7000-8000-0000000000c1")
 BODIES = {
     "/start": {},
+    "/runs": {"goal": "Go."},
+    "/consent": {"chatItemId": str(CHAT_ITEM), "decision": "approve", "argumentsHash": "00"},
     "/messages": {"message": "Hello."},
     "/votes/{ballot_id}": {"agree": True},
     "/questions/{question_id}": {"answer": "Tomorrow."},
@@ -107,9 +115,10 @@ DOCUMENT = {
     "servers": [{"url": "https://shop.example"}],
     "paths": {"/orders": {"get": {"operationId": "orders", "responses": {"200": {"description": "Orders."}}}}},
 }
+NO_NUMBER = "900000999"  # of an agent run that nobody has
 TABLES = (
     "process", "item", "pending", "definition", "definition_version", "external_operation", "external_operation_version", "namespace",
-    "app_user", "secret", "webhook", "model_key", "default_credential_stack", "user_identity",
+    "app_user", "secret", "webhook", "model_key", "agent_run", "conversation", "chat_item", "channel_message", "default_credential_stack", "user_identity",
 )  # fmt: skip
 
 
@@ -120,6 +129,11 @@ def targets() -> Iterator[tuple[str, str, str, str]]:
             for method in document()["paths"][base + rest]:
                 if base in BY_ID or method in ("get", "delete") or rest:  # the others make something of the caller's
                     yield method.upper(), base + rest, owned, rest
+
+
+def nothing_like(owned: str, nothing: str) -> str:
+    """The id of nothing, of the form that ids of this kind have."""
+    return NO_NUMBER if owned == "#agentRun" else nothing
 
 
 def body_of(method: str, rest: str) -> Any:
@@ -157,7 +171,7 @@ class TestOtherTenants:
         checked = 0
         async with server.of(key) as theirs:
             for method, path, owned, rest in targets():
-                thing, no_thing = (ids[owned], nothing) if owned in ids else (owned, owned)
+                thing, no_thing = (ids[owned], nothing_like(owned, nothing)) if owned in ids else (owned, owned)
                 real = filled(path, thing=thing, second={name: ids[name] for name in SECOND})
                 none = filled(path, thing=no_thing, second=nobody, namespace="no-such")
                 told = [
@@ -165,8 +179,8 @@ class TestOtherTenants:
                     for target in (real, none)
                 ]
                 words = json.dumps(told[0]).replace(NAMESPACE, "no-such")
-                for found in ids.values():
-                    words = words.replace(found, nothing)
+                for name, found in ids.items():
+                    words = words.replace(found, nothing_like(name, nothing))
                 assert words == json.dumps(told[1]), (method, path)
                 checked += 1
         assert checked > 90
@@ -213,7 +227,7 @@ class TestOtherTenants:
             assert (await theirs.get(RUNS)).json() == {"items": [], "next": None}
             assert [key["name"] for key in (await theirs.get("/keys")).json()["items"]] == ["theirs"]
             assert [user["name"] for user in (await theirs.get("/users")).json()["items"]] == ["Stranger"]
-            for path in ("/audit", "/webhooks", "/approvals", "/model-keys"):
+            for path in ("/audit", "/webhooks", "/approvals", "/model-keys", "/agent-runs"):
                 assert (await theirs.get(path)).json()["items"] == [], path
             for kind in ("agents", "ai-models", "interactions"):
                 problem_of(await theirs.get(f"/namespaces/{NAMESPACE}/{kind}"), 404)
@@ -268,8 +282,19 @@ class TestOtherTenants:
             "#router": (await put(client, f"{base}/routers/by-name/chooser", ROUTER))["id"],
             "#modelKey": (await client.post("/model-keys", json={"name": "ours", **KEY})).json()["id"],
             "#webhook": (await client.post("/webhooks", json=webhook)).json()["id"],
+            "#agentRun": await self.agent_run(server),
             **{name: str(await ask(database, run, kind)) for name, kind in SECOND.items()},
         }
+
+    async def agent_run(self, server: Served) -> str:
+        """One that waits for its owner's consent; its number is found again in any text."""
+        client, database = server.client, server.installation.database
+        async with database.writer() as writer:
+            await writer.connection.execute("alter table agent_run alter column id restart with 900000001")
+        agent = (await client.get(f"/namespaces/{NAMESPACE}/agents/by-name/optimist")).json()["id"]
+        run = (await client.post(f"/agents/by-id/{agent}/runs", json={"goal": "Go."})).json()["id"]
+        await ask_consent(database, run, chat_item_id=CHAT_ITEM)
+        return str(run)
 
     async def mcp_connector(self, database: Database) -> str:
         """As it is once its server was looked at; there is no server here."""

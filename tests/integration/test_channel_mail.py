@@ -6,31 +6,19 @@ import asyncio
 import json
 import logging
 import socket
-import ssl
-from argparse import Namespace
 from base64 import b64encode
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from email import message_from_bytes
 from email.message import EmailMessage
 from email.policy import SMTP as SMTP_POLICY
-from email.policy import default
 from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
-from aiosmtpd.smtp import SMTP, AuthResult, Envelope
 from channels_at_hand import MESSAGE_ID, SECRET, TOKEN, message, setup_of, tls_at, world
-from proxyprotocol.noop import ProxyProtocolNoop
-from proxyprotocol.reader import ProxyProtocolReader
-from pymap.backend.dict import DictBackend
-from pymap.imap import IMAPServer
-from pymap.parsing.message import AppendMessage
-from pymap.parsing.specials.flag import Seen
-from pysasl.hashing import BuiltinHash
+from mail_at_hand import Post, PostOffice, authenticated, mailbox, post_office
 from standardwebhooks import Webhook
 
 from folkmoot.channels.channel import Channel, ChannelDown, ChannelRefused, Forged
@@ -50,51 +38,6 @@ REQUEST_ID = f"<folkmoot.{MESSAGE_ID.hex}.{TOKEN}@example.org>"
 ADDRESS = f"approvals+{TOKEN}.{SECRET}@example.org"
 INBOUND = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 WIDE = SMTP_POLICY.clone(max_line_length=998)
-
-
-@dataclass
-class PostOffice:
-    """An SMTP server's handler: keeps what it is given, or answers with the next of `refusals`."""
-
-    port: int = 0
-    got: list[EmailMessage] = field(default_factory=list)
-    envelopes: list[tuple[str, list[str]]] = field(default_factory=list)
-    refusals: list[str] = field(default_factory=list)
-
-    async def handle_RCPT(  # noqa: N802
-        self, server: Any, session: Any, envelope: Envelope, address: str, options: list[str]
-    ) -> str:
-        if self.refusals:
-            return self.refusals.pop(0)
-        envelope.rcpt_tos.append(address)
-        return "250 OK"
-
-    async def handle_DATA(self, server: Any, session: Any, envelope: Envelope) -> str:  # noqa: N802
-        assert isinstance(envelope.content, bytes)
-        found = message_from_bytes(envelope.content, policy=default)
-        assert isinstance(found, EmailMessage)
-        self.got.append(found)
-        self.envelopes.append((envelope.mail_from or "", envelope.rcpt_tos))
-        return "250 OK"
-
-
-def _authenticated(server: Any, session: Any, envelope: Any, mechanism: str, data: Any) -> AuthResult:
-    return AuthResult(success=(data.login, data.password) == (b"moot", b"pass"), handled=False)
-
-
-@asynccontextmanager
-async def post_office(port: int = 0, *, tls: ssl.SSLContext | None = None, **more: Any) -> AsyncIterator[PostOffice]:
-    office = PostOffice()
-    loop = asyncio.get_running_loop()
-    server = await loop.create_server(
-        lambda: SMTP(office, loop=loop, enable_SMTPUTF8=False, **more), "127.0.0.1", port, ssl=tls
-    )
-    office.port = server.sockets[0].getsockname()[1]
-    try:
-        yield office
-    finally:
-        server.close()
-        await server.wait_closed()
 
 
 @pytest_asyncio.fixture
@@ -223,7 +166,7 @@ async def test_a_mail_server_inside_is_reached_only_where_the_operator_allows_it
 @pytest.mark.parametrize("security", ["tls", "starttls"])
 async def test_a_password_goes_over_an_encrypted_connection(security: str, tmp_path: Path) -> None:
     tls = tls_at(tmp_path)
-    options: dict[str, Any] = {"authenticator": _authenticated, "auth_required": True}
+    options: dict[str, Any] = {"authenticator": authenticated, "auth_required": True}
     if security == "starttls":
         options |= {"tls_context": tls.server, "require_starttls": True}
     else:
@@ -250,41 +193,6 @@ async def test_encryption_that_is_asked_for_is_never_done_without(app: Channel, 
 
 
 # replies through a mailbox
-
-
-@dataclass
-class Post:
-    """A mailbox on an IMAP server."""
-
-    port: int
-    mailbox: Any
-
-    async def put(self, raw: bytes) -> None:
-        await self.mailbox.append(AppendMessage(raw, datetime(2026, 3, 1, tzinfo=UTC), frozenset()))
-
-    async def seen(self) -> list[bool]:
-        return [Seen in found.permanent_flags async for found in self.mailbox.messages()]
-
-
-@asynccontextmanager
-async def mailbox(*, cert: Path | None = None, tls: ssl.SSLContext | None = None) -> AsyncIterator[Post]:
-    arguments = Namespace(
-        demo_data=False, demo_user="moot", demo_password="pass", host=["127.0.0.1"], port="0", passlib_cfg=None,
-        cert=str(cert) if cert else None, key=str(cert) if cert else None, tls=cert is not None,
-        inherited_sockets=None, proxy_protocol=None, debug=False,
-    )  # fmt: skip
-    backend, config = await DictBackend.init(arguments, hash_context=BuiltinHash(rounds=1))
-    config.apply_context()
-    async with AsyncExitStack() as stack:
-        await backend.start(stack)
-        entered = await stack.enter_async_context(backend.login.demo_user_identity.new_session())
-        box = await entered.mailbox_set.get_mailbox("INBOX")
-        called = ProxyProtocolReader(ProxyProtocolNoop()).get_callback(IMAPServer(backend.login, config))
-        server = await asyncio.start_server(called, "127.0.0.1", 0, ssl=tls)
-        try:
-            yield Post(server.sockets[0].getsockname()[1], box)
-        finally:
-            server.close()
 
 
 @pytest_asyncio.fixture

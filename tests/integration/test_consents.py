@@ -27,7 +27,7 @@ from folkmoot.domain.rights import Role
 from folkmoot.domain.tenancy import Caller, User
 from folkmoot.kernel.errors import AlreadyDecided, NotFound, NotPermitted, StaleApproval, TooLate
 from folkmoot.kernel.ids import NewId
-from folkmoot.services import agent_runs, apply, consents, users
+from folkmoot.services import agent_runs, apply, consent_secrets, consents, users
 from folkmoot.services import identities as identity_service
 from folkmoot.services.apply import Document
 from folkmoot.services.closure import Workbench
@@ -97,7 +97,7 @@ async def desk(database: Database, caller: Caller, new_id: NewId) -> AsyncIterat
     async with crew(database, new_id, bench=bench, functions=deeds.functions, vault=vault):
         await until(agents.awaits(database, caller, run))
     (message,) = await panels.fetch(database, "select message_id, channel_id, sealed_secret, kind from channel_message")
-    secret = consents.open_consent(vault, caller.tenant_id, message["message_id"], message["sealed_secret"])
+    secret = consent_secrets.opened(vault, caller.tenant_id, message["message_id"], message["sealed_secret"])
     yield Desk(database, caller, new_id, deeds, bench, vault, owner, run, secret, message["channel_id"])
 
 

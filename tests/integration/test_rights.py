@@ -46,15 +46,24 @@ ASKED: dict[Right, tuple[str, ...]] = {
         r"GET /(usage|budget)",
         r"GET /apps/{app_name}/runs(/{app_run_id})?",
         r"GET /processes/{type}/{process_id}/tree",
+        r"GET /agent-runs(/{agent_run_id}(/(conversation|payload|messages|events))?)?",
     ),
     Right.PUBLISH: (
-        r"(POST|PUT|DELETE) (/namespaces/{namespace_name})?/(agents|routers|ai-models|interactions(?!/processes))(/.*)?(?<!/start)",
+        r"(POST|PUT|DELETE) (/namespaces/{namespace_name})?/(agents|routers|ai-models|interactions(?!/processes))(/.*)?(?<!/start)(?<!/runs)",
     ),
     Right.MANAGE_CONNECTORS: (r"(POST|PUT|DELETE) (/namespaces/{namespace_name})?/(connectors|channels)(/.*)?",),
-    Right.START: (r"PUT /.*/start", r"POST /apps/{app_name}/runs(/{app_run_id}/(ping|end))?"),
-    Right.STOP: (rf"POST {_RUN}/stop", r"POST /processes/{type}/{process_id}/stop"),
+    Right.START: (
+        r"PUT /.*/start",
+        r"POST /apps/{app_name}/runs(/{app_run_id}/(ping|end))?",
+        r"POST /agents/by-id/{definition_id}/runs",
+    ),
+    Right.STOP: (
+        rf"POST {_RUN}/stop",
+        r"POST /processes/{type}/{process_id}/stop",
+        r"POST /agent-runs/{agent_run_id}/cancel",
+    ),
     Right.TAKE_PART: (rf"POST {_RUN}/(messages|pass|votes/{{ballot_id}}|questions/{{question_id}})",),
-    Right.APPROVE: (rf"POST {_RUN}/approvals/{{approval_id}}",),
+    Right.APPROVE: (rf"POST {_RUN}/approvals/{{approval_id}}", r"POST /agent-runs/{agent_run_id}/consent"),
     Right.MANAGE_SECRETS: (
         r"\w+ (/namespaces/{namespace_name})?/secrets(/.*)?",
         r"\w+ /model-keys(/.*)?",

@@ -81,7 +81,7 @@ def literal_of(column: Any) -> str:
     # names, hashes and keys are unique, some across tenants
     text = (
         "gen_random_uuid()::text"
-        if column["attname"] in ("name", "hash", "key", "address", "correlation_token")
+        if column["attname"] in ("name", "hash", "key", "address", "correlation_token", "token_hash")
         else LITERALS[column["typname"]]
     )
     return f"{text}::bytea" if column["typname"] == "bytea" else text

@@ -40,6 +40,6 @@ def test_what_a_webhook_is_told_is_what_the_api_shows(kind: PendingKind) -> None
     _, pending_id, _, kept, _, told = _pending(0, Pending(UUID(int=4), kind, CARDS[kind], b"hash"), None)
     entry = PendingEntry(UUID(int=5), Pending(pending_id, kind, json.loads(kept)), datetime.now(UTC), None, None)
     shown = json.loads(pending_work(InboxEntry(entry, "panel", "main")).model_dump_json())
-    assert json.loads(told) == {name: shown[name] for name in ("approval", "vote", "question", "turn")}
+    assert json.loads(told) == {name: shown[name] for name in ("approval", "vote", "question", "turn", "chatItemId")}
     assert not any(is_hidden(character) for character in told)
     assert shown[kind.lower()] is not None

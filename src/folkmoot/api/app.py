@@ -11,10 +11,12 @@ from folkmoot.api.document import document
 from folkmoot.api.doors import Doors
 from folkmoot.api.limits import BodyLimit
 from folkmoot.api.routes import (
+    agent_runs,
     answers,
     approvals,
     apps,
     audit,
+    channels,
     connectors,
     definitions,
     keys,
@@ -50,9 +52,11 @@ def make_app(doors: Doors | None = None) -> FastAPI:
         connectors.router,
         runs.router,
         trees.router,
+        agent_runs.router,
         apps.router,
         answers.router,
         approvals.router,
+        channels.router,
         webhooks.router,
         secrets.router,
         model_keys.router,

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from folkmoot.api.problems import MEDIA_TYPE
+from folkmoot.wire.agent_runs import AgentRunEndEvent, ConsentEvent
 from folkmoot.wire.events import ApprovalEvent, DeltaEvent, EndEvent, StatusEvent, UsageEvent
 from folkmoot.wire.pending import FeedSync
 
@@ -25,8 +26,10 @@ _EVENTS: dict[str, type[BaseModel]] = {
     "usage": UsageEvent,
     "end": EndEvent,
 }
+_AGENT_RUN_ONLY: dict[str, type[BaseModel]] = {"approval": ConsentEvent, "end": AgentRunEndEvent}
 _FEED: dict[str, type[BaseModel]] = {"synced": FeedSync}
 _DATA = {"item": "ConversationItem", **{name: shape.__name__ for name, shape in _EVENTS.items()}}
+_AGENT_RUN_DATA = {**_DATA, "status": "AgentRun", **{name: shape.__name__ for name, shape in _AGENT_RUN_ONLY.items()}}
 _FEED_DATA = {"waiting": "PendingWork", "closed": "PendingWork", "synced": "FeedSync"}
 _IDS = {"item": "^[0-9]+$", "synced": "^[0-9A-Za-z_-]+$"}
 
@@ -44,6 +47,7 @@ def _event(name: str, shape: str) -> dict[str, Any]:
 
 
 EVENTS = {"itemSchema": {"oneOf": [_event(name, shape) for name, shape in _DATA.items()]}}
+AGENT_RUN_EVENTS = {"itemSchema": {"oneOf": [_event(name, shape) for name, shape in _AGENT_RUN_DATA.items()]}}
 FEED_EVENTS = {"itemSchema": {"oneOf": [_event(name, shape) for name, shape in _FEED_DATA.items()]}}
 
 
@@ -66,7 +70,7 @@ def document(app: FastAPI) -> dict[str, Any]:
 
 def _schemas(of_routes: dict[str, Any]) -> dict[str, Any]:
     _, events = models_json_schema(
-        [(shape, "serialization") for shape in (*_EVENTS.values(), *_FEED.values())],
+        [(shape, "serialization") for shape in (*_EVENTS.values(), *_AGENT_RUN_ONLY.values(), *_FEED.values())],
         ref_template=f"{_SCHEMAS}{{model}}",
     )
     return {

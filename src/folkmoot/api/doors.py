@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
+from uuid import UUID
 
 from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from folkmoot.domain.channels import NO_APPS, AppShape
+from folkmoot.domain.channels import NO_APPS, AppShape, HttpAnswer, InboundRequest
 from folkmoot.domain.rights import Right
 from folkmoot.domain.tenancy import Caller as DomainCaller
-from folkmoot.kernel.errors import NotAllowed
+from folkmoot.kernel.errors import NotAllowed, NotFound
 from folkmoot.kernel.ids import NewId
 from folkmoot.services import keys
 from folkmoot.services.closure import Workbench
@@ -26,13 +27,19 @@ from folkmoot.store.database import Database
 from folkmoot.store.walls import walled
 from folkmoot.vault.sealing import Vault
 
+Inbound = Callable[[UUID, InboundRequest], Awaitable[HttpAnswer]]
+
+
+async def _no_channels(channel_id: UUID, _: InboundRequest) -> HttpAnswer:
+    raise NotFound(f"There is no channel {channel_id} that takes anything in.")
+
 
 @dataclass(frozen=True, slots=True)
 class Doors:
     """`tell` sends a notification to all processes. `bench`: what this machine adds to a start. `vault` seals secrets.
 
     `database` is of no tenant, for the look-up of keys alone: routes take `of`. `reach`: the way to connectors' servers. `channel_apps`:
-    what is known of the apps of channels.
+    what is known of the apps of channels. `inbound`: takes in what comes for a channel; raises NotFound.
     """
 
     database: Database
@@ -45,6 +52,7 @@ class Doors:
     readiness: Callable[[], Mapping[str, str | None]]
     reach: Reach = NOWHERE
     channel_apps: Mapping[str, AppShape] = field(default_factory=lambda: NO_APPS)
+    inbound: Inbound = _no_channels
 
     def of(self, who: DomainCaller) -> Database:
         """The database behind the wall of the caller's tenant: what every route works on."""

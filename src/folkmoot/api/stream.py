@@ -18,15 +18,19 @@ from pydantic import BaseModel
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from folkmoot.api.mapping import agent_runs as agent_run_mapping
 from folkmoot.api.mapping import items as item_mapping
 from folkmoot.api.mapping import pending as pending_mapping
 from folkmoot.api.mapping import runs as run_mapping
 from folkmoot.api.mapping.cursors import feed_cursor
+from folkmoot.domain.agent_runs import AgentRun
 from folkmoot.domain.items import StoredItem
 from folkmoot.domain.runs import Run
 from folkmoot.kernel.errors import NotFound, Unreachable
-from folkmoot.services.events import ApprovalSnapshot, Delta, Ended, Event, Heartbeat, UsageSnapshot
+from folkmoot.services.events import Delta, Event, Heartbeat, UsageSnapshot
 from folkmoot.services.inbox import Closed, FeedEvent, Synced, Waiting
+from folkmoot.services.snapshots import AgentRunEnded, ApprovalSnapshot, ConsentSnapshot, Ended
+from folkmoot.wire.agent_runs import AgentRunEndEvent, ConsentEvent
 from folkmoot.wire.events import ApprovalEvent, DeltaEvent, EndEvent, StatusEvent, UsageEvent
 from folkmoot.wire.pending import FeedSync
 
@@ -121,8 +125,12 @@ def written(event: Event | FeedEvent) -> bytes:
         return _framed("delta", delta)
     if isinstance(event, Run):
         return _framed("status", _status(event))
+    if isinstance(event, AgentRun):
+        return _framed("status", agent_run_mapping.agent_run(event))
     if isinstance(event, ApprovalSnapshot):
         return _framed("approval", _approval(event))
+    if isinstance(event, ConsentSnapshot):
+        return _framed("approval", _consent(event))
     if isinstance(event, Waiting | Closed):
         name = "waiting" if isinstance(event, Waiting) else "closed"
         return _framed(name, pending_mapping.pending_work(event.entry, limit=pending_mapping.LISTED_CHARACTERS))
@@ -132,6 +140,8 @@ def written(event: Event | FeedEvent) -> bytes:
         return _framed("usage", UsageEvent(token_usage=run_mapping.token_usage(event.calls)))
     if isinstance(event, Ended):
         return _framed("end", _end(event.run))
+    if isinstance(event, AgentRunEnded):
+        return _framed("end", _agent_run_end(event))
     assert isinstance(event, Heartbeat)
     return b": still here\n\n"
 
@@ -154,6 +164,16 @@ def _approval(event: ApprovalSnapshot) -> ApprovalEvent:
             pending_mapping.pending_work(each, limit=pending_mapping.LISTED_CHARACTERS) for each in event.below
         ),
     )
+
+
+def _consent(event: ConsentSnapshot) -> ConsentEvent:
+    asked = event.asked
+    return ConsentEvent(waits_for=agent_run_mapping.chat_item(asked) if asked is not None else None)
+
+
+def _agent_run_end(event: AgentRunEnded) -> AgentRunEndEvent:
+    shown = agent_run_mapping.agent_run(event.run)
+    return AgentRunEndEvent(status=shown.status, output=event.output, last_error=shown.last_error)
 
 
 def _end(run: Run) -> EndEvent:

@@ -32,7 +32,7 @@ async def sending(installation: Installation, outside: Outside) -> AsyncIterator
         apps,
         chance=random.random,
         poll_seconds=poll_seconds,
-        public_url=None,
+        public_url=installation.settings.public_url,
     )
     reading = ChannelReading(
         installation.database, installation.vault, apps, chance=random.random, poll_seconds=found.channel_poll_seconds,

@@ -1,4 +1,4 @@
-"""The API over an installation, and the server that it listens with."""
+"""The API and the pages over an installation, and the server that they listen with."""
 
 from __future__ import annotations
 
@@ -9,16 +9,24 @@ import secrets
 import socket
 from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from uuid import UUID
 
 import uvicorn
 from fastapi import FastAPI
 
 from folkmoot.api.app import make_app
-from folkmoot.api.doors import Doors
+from folkmoot.api.doors import Doors, Inbound
+from folkmoot.bootstrap.channels import channel_apps
 from folkmoot.bootstrap.installation import Installation, bench_of
-from folkmoot.bootstrap.outside import open_outside
+from folkmoot.bootstrap.outside import Outside, open_outside
 from folkmoot.bootstrap.reaching import reach_of
+from folkmoot.console.app import make_console, to_home
+from folkmoot.console.doors import ConsoleDoors
+from folkmoot.domain.channels import HttpAnswer, InboundRequest
 from folkmoot.kernel.errors import BadInput
+from folkmoot.kernel.tokens import TOKEN_BYTES, token_of
+from folkmoot.services import inbound
+from folkmoot.services.closure import Workbench
 from folkmoot.services.events import Hub
 
 _DEAD_MILLISECONDS = 60_000
@@ -34,7 +42,7 @@ _log = logging.getLogger("folkmoot.serving")
 async def open_api(
     installation: Installation, readiness: Callable[[], Mapping[str, str | None]] = dict
 ) -> AsyncIterator[FastAPI]:
-    """The API's application over an installation. `readiness`: what else must be ready, with why it is not."""
+    """The application of the API, with the pages below `/web`, over an installation. `readiness`: what else must be ready, with why it is not."""
     if not installation.database.has_walls:
         _log.warning(_NO_WALLS)
     hub = Hub(installation.database)
@@ -43,11 +51,32 @@ async def open_api(
         async with open_outside(installation.settings) as outside:
             doors = Doors(
                 installation.database, hub, installation.notifier.tell, installation.new_id, bench_of(installation),
-                secrets.token_bytes, installation.vault, readiness, reach_of(installation, outside), installation.channel_apps,
+                secrets.token_bytes, installation.vault, readiness, reach_of(installation, outside), installation.channel_apps, _inbound(installation, outside),
             )  # fmt: skip
-            yield make_app(doors)
+            app = make_app(doors)
+            app.add_route("/web", to_home, include_in_schema=False)
+            app.mount("/web", make_console(_console_doors(installation, doors.bench)))
+            yield app
     finally:
         await hub.close()
+
+
+def _inbound(installation: Installation, outside: Outside) -> Inbound:
+    apps = channel_apps(outside, installation.settings)
+
+    async def take_in(channel_id: UUID, request: InboundRequest) -> HttpAnswer:
+        return await inbound.receive(
+            installation.database, installation.vault, apps, channel_id=channel_id, request=request, tell=installation.notifier.tell
+        )  # fmt: skip
+
+    return take_in
+
+
+def _console_doors(installation: Installation, bench: Workbench) -> ConsoleDoors:
+    return ConsoleDoors(
+        installation.database, installation.notifier.tell, installation.new_id, lambda: token_of(secrets.token_bytes(TOKEN_BYTES)),
+        secrets.token_bytes, bench, installation.settings.public_url,
+    )  # fmt: skip
 
 
 def listening_socket(host: str, port: int) -> socket.socket:

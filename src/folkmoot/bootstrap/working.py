@@ -29,7 +29,7 @@ from folkmoot.runtime.tool_calls import ToolCalls
 from folkmoot.runtime.watched import Watched
 from folkmoot.runtime.worker import Identity, Worker
 from folkmoot.runtime.workshop import Workshop
-from folkmoot.services.consents import seal_consent
+from folkmoot.services import consent_secrets
 from folkmoot.services.secrets import open_sealed, open_secret
 from folkmoot.settings import Settings
 from folkmoot.store.appends import Appender
@@ -64,7 +64,7 @@ async def open_worker(
         workshop = Workshop(
             installation.database, appender, installation.models, tool_calls(installation, outside), watched, installation.new_id,
             worker_options(installation.settings), lambda: True, read_key, prices_of=prices_of,
-            delegations=_delegations(installation), seal_consent=partial(seal_consent, installation.vault),
+            delegations=_delegations(installation), seal_consent=partial(consent_secrets.seal, installation.vault),
             open_secret=partial(open_sealed, installation.vault), may_send_key=partial(may_send_key, installation.settings.allow_keys),
         )  # fmt: skip
         _quiet_collector()

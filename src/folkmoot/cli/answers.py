@@ -21,7 +21,7 @@ from folkmoot.domain.inbox import InboxEntry, PendingEntry
 from folkmoot.domain.pending import PendingKind
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import BadInput, NotFound, NotWaiting
-from folkmoot.services import answers, inbox, runs
+from folkmoot.services import answers, consents, inbox, runs, trees
 
 RunId = typer.Argument(help="The run's id, as `inbox` shows it.")
 ApprovalId = typer.Argument(None, metavar="ID", help="The approval's id; what waits if left out, where that is one.")
@@ -61,6 +61,13 @@ def _decide(
 ) -> None:
     async def given(installation: Installation, caller: Caller, shown: InboxEntry) -> PendingEntry:
         pending = shown.entry.pending
+        if shown.agent_run is not None and shown.chat_item_id is not None:
+            await consents.answer(
+                installation.database, caller, id_=shown.agent_run, chat_item_id=shown.chat_item_id, approves=approves,
+                arguments_hash=seen_hash or (pending.binding_hash or b"").hex(), reason=reason, tell=installation.notifier.tell,
+            )  # fmt: skip
+            run_id = shown.entry.run_id
+            return (await inbox.get(installation.database, caller, run_id=run_id, pending_id=pending.pending_id)).entry
         return await answers.decide(
             installation.database, caller, run_id=shown.entry.run_id, call_id=pending.pending_id, approves=approves,
             arguments_hash=seen_hash or (pending.binding_hash or b"").hex(), reason=reason, tell=installation.notifier.tell,
@@ -164,7 +171,7 @@ async def _meant(
         if found.entry.pending.kind is not kind:
             raise NotFound(f"{id_text} is no {kind.lower()} but a {found.entry.pending.kind.lower()}.")
         return found
-    await runs.items(installation.database, caller, run_id=run_id, after=0, limit=1)
+    await trees.type_of(installation.database, caller, run_id=run_id)  # there may be no such run
     waiting = [
         e for e in await inbox.of_run(installation.database, caller, run_id=run_id) if e.entry.pending.kind is kind
     ]

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from folkmoot.domain.inbox import InboxEntry, PendingEntry
+from folkmoot.domain.inbox import InboxEntry
 from folkmoot.domain.pending import PendingKind
 from folkmoot.domain.shown_text import shown, shown_json
 
 _TEXT_CHARACTERS = 4_000
 _SUMMARY_CHARACTERS = 100
 
+CONSENT = "its owner's consent"
 TYPED: dict[PendingKind, str] = {
     PendingKind.APPROVAL: "Type approve, or reject and why.",
     PendingKind.VOTE: "Type y to agree, or n and why.",
@@ -26,12 +27,14 @@ TYPED: dict[PendingKind, str] = {
 def lines(entry: InboxEntry, *, is_below: bool = False) -> Iterator[str]:
     """The card, without how to answer it. `is_below`: another run is looked at, and this is what a sub-run of it asks."""
     asked = entry.entry
-    if is_below:
+    if entry.agent_run is not None:
+        yield f"?? Agent run {entry.agent_run} of {_text(entry.namespace)}/{_text(entry.interaction_name)} asks:"
+    elif is_below:
         yield f"?? The sub-run {_text(entry.namespace)}/{_text(entry.interaction_name)} {asked.run_id} asks:"
     card = asked.pending.card
     match asked.pending.kind:
         case PendingKind.APPROVAL:
-            yield from _approval(card)
+            yield from call(card, needs="an approval" if entry.agent_run is None else CONSENT)
         case PendingKind.VOTE:
             verb = "proposes as the answer" if card["isSolution"] else "puts to the vote"
             yield f"?? {_text(card['proposer'])} {verb}: {_text(card['text'])}"
@@ -62,8 +65,11 @@ def summary(entry: InboxEntry) -> str:
     return shown(ends).text
 
 
-def command(entry: PendingEntry) -> str:
+def command(shown_entry: InboxEntry) -> str:
     """How to answer it from another terminal."""
+    if shown_entry.agent_run is not None:
+        return consent_command(shown_entry.agent_run)
+    entry = shown_entry.entry
     run, id_ = entry.run_id, entry.pending.pending_id
     match entry.pending.kind:
         case PendingKind.APPROVAL:
@@ -76,8 +82,14 @@ def command(entry: PendingEntry) -> str:
             return f"folkmoot runs say {run} TEXT, or folkmoot runs pass {run}"
 
 
-def _approval(card: dict[str, Any]) -> Iterator[str]:
-    yield f"?? {_text(card['agentName'])} wants to call {_text(card['functionName'])}, which needs an approval"
+def consent_command(agent_run: int) -> str:
+    """How to answer what an agent run asks its owner."""
+    return f"folkmoot agent consent {agent_run} --approve, or --decline --reason WHY"
+
+
+def call(card: dict[str, Any], *, needs: str) -> Iterator[str]:
+    """A call that is made only once a person has approved it, as its card has it. `needs`: what it waits for."""
+    yield f"?? {_text(card['agentName'])} wants to call {_text(card['functionName'])}, which needs {needs}"
     if card.get("connector"):
         yield f"   of {_text(card['connector'])}, version {card.get('operationVersion')}, at {_text(card.get('server') or '')}"
     if card.get("description"):

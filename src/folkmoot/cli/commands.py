@@ -22,6 +22,7 @@ MODULES = {
     "export": "definitions",
     "connectors": "connectors",
     "runs": "runs",
+    "agent": "agents",
     "inbox": "inbox",
     "db": "db",
     "keys": "keys",

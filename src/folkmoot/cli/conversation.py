@@ -39,7 +39,7 @@ class Printer:
             self._delta(event)
         elif isinstance(event, Run):
             if event.claimed_at is None and event.ended_at is None:
-                self._status(f"the run is {event.status} and waits for a worker")
+                self.status(f"the run is {event.status} and waits for a worker")
         elif isinstance(event, ApprovalSnapshot):
             self._card(event)
         elif isinstance(event, Ended):
@@ -81,9 +81,9 @@ class Printer:
     def _ask(self, entry: InboxEntry, *, is_below: bool) -> None:
         for line in cards.lines(entry, is_below=is_below):
             self.line(screen.paint(screen.printable(line), screen.BOLD))
-        how = cards.TYPED[entry.entry.pending.kind] if self._is_typed_to else f"To answer: {cards.command(entry.entry)}"
+        how = cards.TYPED[entry.entry.pending.kind] if self._is_typed_to else f"To answer: {cards.command(entry)}"
         self.line(screen.paint(f"   {how}", screen.DIM))
-        self._status("the run waits for a person")
+        self.status("the run waits for a person")
 
     def _item(self, item: Item) -> None:
         if isinstance(item.detail, items.Floor):
@@ -97,9 +97,9 @@ class Printer:
         if text is not None:
             self.line(text if item.thread_id == items.MAIN_THREAD else f"    {text}")
         if isinstance(item.detail, items.Floor) and item.detail.participant != PERSON:
-            self._status(f"{item.detail.participant} is thinking")
+            self.status(f"{item.detail.participant} is thinking")
         elif isinstance(item.body, items.VoteProposal | items.SolutionProposal):
-            self._status("the others are voting")
+            self.status("the others are voting")
 
     def _words(self, item: Item) -> str | None:
         body = item.body
@@ -129,9 +129,10 @@ class Printer:
         if delta.attempt >= attempt:
             text = text[: delta.offset] if delta.attempt == attempt else ""
             self._texts = {delta.step: (delta.attempt, text + delta.text)}
-            self._status(f"{delta.participant} is thinking: {(text + delta.text)[-200:]}")
+            self.status(f"{delta.participant} is thinking: {(text + delta.text)[-200:]}")
 
-    def _status(self, text: str) -> None:
+    def status(self, text: str) -> None:
+        """The last line of a terminal, until something else is printed; nothing elsewhere."""
         if not self._has_status_line:
             return
         columns = max(10, shutil.get_terminal_size().columns - 2)

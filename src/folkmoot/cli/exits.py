@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from folkmoot.domain.agent_runs import AgentRunStatus
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.kernel import errors
 
@@ -28,6 +29,10 @@ _OF_ERROR: tuple[tuple[type[errors.FolkmootError], int], ...] = (
 
 def of_error(error: errors.FolkmootError) -> int:
     return next((code for kind, code in _OF_ERROR if isinstance(error, kind)), FAILED)
+
+
+def of_agent_run(status: AgentRunStatus) -> int:
+    return DONE if status is AgentRunStatus.COMPLETED else FAILED
 
 
 def of_run(status: RunStatus) -> int:

@@ -49,6 +49,8 @@ async def _list(limit: int, *, as_json: bool) -> int:
             _put_json(entry)
     elif found:
         screen.put_table(("id", "run", "kind", "asked", "what"), [_row(entry) for entry in found])
+        if any(entry.agent_run is not None for entry in found):
+            screen.say("What an agent run asks is answered by: folkmoot agent consent ID, with the number of the run.")
     else:
         screen.say("Nothing waits for a person.")
     return exits.DONE
@@ -83,7 +85,7 @@ async def _show_all(events: inbox.Feed, *, as_json: bool) -> None:
         if as_json:
             _put_json(event.entry)
         elif isinstance(event, Waiting):
-            for line in (*cards.lines(event.entry), f"   {cards.command(event.entry.entry)}"):
+            for line in (*cards.lines(event.entry), f"   {cards.command(event.entry)}"):
                 screen.put(screen.printable(line))
         else:
             settled = event.entry.entry.settled
@@ -93,8 +95,9 @@ async def _show_all(events: inbox.Feed, *, as_json: bool) -> None:
 
 def _row(entry: InboxEntry) -> tuple[str, ...]:
     asked = entry.entry
+    run = str(asked.run_id) if entry.agent_run is None else f"agent run {entry.agent_run}"
     return (
-        str(asked.pending.pending_id), str(asked.run_id), asked.pending.kind, asked.asked_at.isoformat(timespec="seconds"),
+        str(asked.pending.pending_id), run, asked.pending.kind, asked.asked_at.isoformat(timespec="seconds"),
         screen.shortened(cards.summary(entry), 60),
     )  # fmt: skip
 

@@ -23,7 +23,7 @@ from folkmoot.domain.definitions import Reference
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import BadInput, ModelUnavailable
 from folkmoot.services import start_credentials, starting
-from folkmoot.services.closure import StartFields
+from folkmoot.services.closure import StartFields, Workbench
 
 
 def add_to(app: typer.Typer) -> None:
@@ -51,7 +51,7 @@ def run(
         asyncio.run(
             converse(
                 what, values, interaction=interaction, model=model, credential_stack=credential_stack, shows_prompts=prompts,
-                as_json=as_json, parent=_parent(parent),
+                as_json=as_json, parent=parent_of(parent),
             )
         )
     )  # fmt: skip
@@ -71,7 +71,7 @@ async def converse(
     )  # fmt: skip
     async with AsyncExitStack() as stack:
         installation, caller = await stack.enter_async_context(opened(found))
-        await _refuse_lacking(installation, caller, request)
+        await refuse_lacking(installation, caller, request)
         reference = await sets.settle(installation, caller, meant)
         worker = await stack.enter_async_context(working.open_worker(installation))
         watching = Watching(installation, caller, shows_prompts=shows_prompts, as_json=as_json)
@@ -82,14 +82,15 @@ async def converse(
         return await watching.until_end(run_id, worker=worker)
 
 
-def _parent(text: str | None) -> UUID | None:
+def parent_of(text: str | None) -> UUID | None:
+    """The App run that `--parent` names."""
     try:
         return UUID(text) if text is not None else None
     except ValueError:
         raise BadInput(f"'{text[:80] if text else ''}' is no App run's id; it is what opening the run gave.") from None
 
 
-async def _refuse_lacking(installation: Installation, caller: Caller, request: StartFields) -> None:
+async def refuse_lacking(installation: Installation, caller: Caller, request: StartFields) -> None:
     """Before anything is applied. What the definitions' own models lack, the start says."""
     if request.model is None:
         return
@@ -103,10 +104,14 @@ async def _refuse_lacking(installation: Installation, caller: Caller, request: S
 
 
 async def _start(installation: Installation, caller: Caller, reference: Reference, request: StartFields) -> UUID:
-    bench = replace(
-        installations.bench_of(installation), lack_of=installation.models.lack_of, read_key=installations.read_key
-    )
     return await starting.start(
-        installation.database, caller, interaction=reference, request=request, bench=bench, new_id=installation.new_id,
+        installation.database, caller, interaction=reference, request=request, bench=bench_here(installation), new_id=installation.new_id,
         tell=installation.notifier.tell,
     )  # fmt: skip
+
+
+def bench_here(installation: Installation) -> Workbench:
+    """What this machine adds to a start that is worked on here: what its models lack is said at once."""
+    return replace(
+        installations.bench_of(installation), lack_of=installation.models.lack_of, read_key=installations.read_key
+    )

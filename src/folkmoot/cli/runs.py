@@ -78,7 +78,7 @@ async def _show(run_id: UUID, *, as_json: bool) -> None:
         printer.key_failed(failure)
     for entry in waiting:
         is_below = entry.entry.run_id != run_id
-        for line in (*cards.lines(entry, is_below=is_below), f"   {cards.command(entry.entry)}"):
+        for line in (*cards.lines(entry, is_below=is_below), f"   {cards.command(entry)}"):
             printer.line(screen.printable(line))
     if run.output is not None:
         screen.put(run.output)

@@ -1,4 +1,4 @@
-"""Files of definitions on the command line: read, applied with their diff, and which interaction of them is meant."""
+"""Files of definitions on the command line: read, applied with their diff, and which interaction or agent of them is meant."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from folkmoot.services import apply as applying
 from folkmoot.services.apply import Change, Document
 from folkmoot.services.connectors import Discoveries
 from folkmoot.services.operation_links import CONNECTORS
+from folkmoot.services.references import NOUNS
 from folkmoot.store.definitions import Outcome
 
 _MARKS = {Outcome.CREATED: "+", Outcome.CHANGED: "~", Outcome.UNCHANGED: "=", Outcome.DELETED: "-"}
@@ -27,20 +28,21 @@ _MARKS = {Outcome.CREATED: "+", Outcome.CHANGED: "~", Outcome.UNCHANGED: "=", Ou
 
 @dataclass(frozen=True, slots=True)
 class InFiles:
-    """An interaction of a set, to be published with it."""
+    """A document of a set, which is to be run, and to be published with the set."""
 
     documents: tuple[Document, ...]
-    interaction: Document
+    document: Document
 
 
-def meant(what: str, interaction: str | None) -> InFiles | Reference:
-    """What `folkmoot run` is told to run: a file or folder of definitions, else a name."""
+def meant(what: str, chosen: str | None, *, kind: DefinitionKind = DefinitionKind.INTERACTION) -> InFiles | Reference:
+    """What is to be run: one of a file or folder of definitions, by the name `chosen` if it holds several; else a name."""
+    noun = NOUNS[kind]
     if not what.endswith((".yaml", ".yml")) and not (what and Path(what).exists()):
-        if interaction is not None:
-            raise BadInput(f"--interaction chooses among those of a file, and '{what[:80]}' is none. Leave it out.")
-        return reference(what)
+        if chosen is not None:
+            raise BadInput(f"--{noun} chooses among those of a file, and '{what[:80]}' is none. Leave it out.")
+        return reference(what, noun=noun)
     documents = read_files([Path(what)])
-    return InFiles(tuple(documents), interaction_of(documents, interaction))
+    return InFiles(tuple(documents), document_of(documents, chosen, kind=kind))
 
 
 async def settle(installation: Installation, caller: Caller, meant: InFiles | Reference) -> Reference:
@@ -48,7 +50,7 @@ async def settle(installation: Installation, caller: Caller, meant: InFiles | Re
     if isinstance(meant, Reference):
         return meant
     changes = await apply(installation, caller, meant.documents)
-    document = meant.interaction
+    document = meant.document
     for change in changes:
         if (change.kind, change.namespace, change.name) == (document.kind, document.namespace, document.name):
             return Reference(document.name, document.namespace, version=change.number)
@@ -104,26 +106,27 @@ def _short(value: object) -> str:
     return text if len(text) <= 100 else f"{text[:100]} …"
 
 
-def interaction_of(documents: Sequence[Document], name: str | None) -> Document:
-    """The interaction of a set that is to be run: the named one, else the only one."""
-    found = [d for d in documents if d.kind is DefinitionKind.INTERACTION]
+def document_of(documents: Sequence[Document], name: str | None, *, kind: DefinitionKind) -> Document:
+    """The interaction or agent of a set that is to be run: the named one, else the only one."""
+    noun = NOUNS[kind]
+    found = [d for d in documents if d.kind is kind]
     names = ", ".join(d.name for d in found)
     if name is not None:
         found = [d for d in found if name in (d.name, f"{d.namespace}/{d.name}")]
     if not names:
-        raise BadInput("The file holds no interaction to run. Add a document of kind Interaction.")
+        raise BadInput(f"The file holds no {noun} to run. Add a document of kind {kind}.")
     if len(found) != 1:
-        wanted = f"There is no interaction '{name}' in it" if name else "It holds several interactions"
-        raise BadInput(f"{wanted}; name one of these with --interaction: {names}.")
+        wanted = f"There is no {noun} '{name}' in it" if name else f"It holds several {noun}s"
+        raise BadInput(f"{wanted}; name one of these with --{noun}: {names}.")
     return found[0]
 
 
-def reference(what: str) -> Reference:
+def reference(what: str, *, noun: str = "interaction") -> Reference:
     """`name`, `namespace/name`, either with @version."""
     text, at, version = what.partition("@")
     namespace, slash, name = text.rpartition("/")
     if not name or (slash and not namespace):
-        raise BadInput(f"'{what[:80]}' names nothing to run; name a YAML file, or an interaction as namespace/name.")
+        raise BadInput(f"'{what[:80]}' names nothing to run; name a YAML file, or an {noun} as namespace/name.")
     if at and not (version.isascii() and version.isdigit() and 0 < int(version) < 2**31):
-        raise BadInput(f"'{what[:80]}' is no interaction: after @ comes a version, a number from 1 on.")
+        raise BadInput(f"'{what[:80]}' is no {noun}: after @ comes a version, a number from 1 on.")
     return Reference(name, namespace if slash else DEFAULT_NAMESPACE, version=int(version) if at else None)

@@ -14,7 +14,7 @@ from uuid import UUID
 from folkmoot.api.mapping.runs import process
 from folkmoot.bootstrap import working
 from folkmoot.bootstrap.installation import Installation
-from folkmoot.cli import exits, screen
+from folkmoot.cli import exits, parting, screen
 from folkmoot.cli.conversation import Printer
 from folkmoot.cli.keyboard import is_terminal, typed_lines
 from folkmoot.cli.typed_answers import Person
@@ -25,16 +25,12 @@ from folkmoot.domain.runs import Run
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import Conflict, FolkmootError, RunEnded
 from folkmoot.runtime.worker import Worker
-from folkmoot.services import events, runs, trees
+from folkmoot.services import events, runs
 from folkmoot.services.events import ApprovalSnapshot, Ended, Hub
 
 _GOES_ON = "The run is left as it is, and goes on where a worker runs"
 _SECOND_THOUGHT_SECONDS = 0.7
-_PATIENCE_SECONDS = 1.0
-_AT_ONCE_SECONDS = 0.2
 _LOOK_SECONDS = 0.2  # what happened before the worker heard of this watcher is seen at the next look
-_BELOW_SECONDS = 10.0  # what was started is mostly stopped in a moment, and a worker to come sees to the rest
-_PARTING_SECONDS = 12.0  # longer than a worker gives its runs to part
 
 
 class Watching:
@@ -70,11 +66,13 @@ class Watching:
                 if self._ended is not None:
                     await self._show_result(self._ended)
                     if worker is not None and self._ended.status is not RunStatus.COMPLETED:
-                        await self._until_stopped_below(run_id)
+                        await parting.until_stopped_below(
+                            self._installation, self._caller, run_id, is_left=self._is_left, say=self._printer.line
+                        )
             finally:
                 self._printer.clear()
                 if worker is not None and work is not None:
-                    await self._let_go(worker, work)
+                    await parting.let_go(worker, work, is_left=self._is_left, say=self._printer.line)
             if self._ended is None:
                 await self._show_left(run_id)
         return exits.INTERRUPTED if self._hits or self._ended is None else exits.of_run(self._ended.status)
@@ -152,34 +150,6 @@ class Watching:
             pass
         except FolkmootError as error:
             self._printer.line(f"folkmoot: {screen.printable(str(error))}")
-
-    async def _let_go(self, worker: Worker, work: asyncio.Task[None]) -> None:
-        """Let the worker hand back what it holds: in order, or cut short where a signal asks for that."""
-        worker.drain()
-        leaving = asyncio.create_task(self._is_left.wait())
-        await asyncio.wait({work, leaving}, return_when=asyncio.FIRST_COMPLETED, timeout=_PATIENCE_SECONDS)
-        if not work.done() and not leaving.done():
-            self._printer.line("Other runs are handed back to where a worker runs. Ctrl-C cuts that short.")
-            await asyncio.wait({work, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        leaving.cancel()
-        await asyncio.wait({work}, timeout=_AT_ONCE_SECONDS)
-        while not work.done():  # the first cancellation may only begin the drain that the next one cuts short
-            work.cancel()
-            await asyncio.wait({work}, timeout=_PARTING_SECONDS)
-        with suppress(asyncio.CancelledError):
-            await work
-
-    async def _until_stopped_below(self, run_id: UUID) -> None:
-        """What the run started is stopped with it, by a worker: this one, if there is no other."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_BELOW_SECONDS):
-                while not self._is_left.is_set():
-                    if not await trees.goes_on_below(self._installation.database, self._caller, run_id=run_id):
-                        return
-                    await asyncio.sleep(_LOOK_SECONDS)
-        self._printer.line(
-            f"What it started is asked to stop, which a worker sees to. To see it: folkmoot runs tree {run_id}"
-        )
 
     async def _show_result(self, run: Run) -> None:
         if self._as_json:

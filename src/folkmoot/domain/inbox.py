@@ -56,11 +56,14 @@ class PendingEntry:
 
 @dataclass(frozen=True, slots=True)
 class InboxEntry:
-    """The same with the names of what runs."""
+    """The same with the names of what runs. `agent_run`, `chat_item_id`: where an agent run asks its owner for consent, the run's number
+    and where the request stands; null for what an interaction's run asks."""
 
     entry: PendingEntry
     interaction_name: str
     namespace: str
+    agent_run: int | None = None
+    chat_item_id: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ MOST_COUNTED = 10_000  # of a tree's runs, and of a run's children: where there 
 class Node:
     """A run in its tree. `name`: its interaction's or app's; `namespace` and the interaction are null for an App run. `depth`: 0 at
     the root. `children`: the runs it started itself; `waiting`: the things that it asks people now; `is_to_stop`: it was asked to, and has not
-    ended yet."""
+    ended yet. `agent_run`: the number of an agent run, whose agent stands for its interaction."""
 
     run_id: UUID
     type: ProcessType
@@ -37,6 +37,7 @@ class Node:
     waiting: int
     depth: int = 0
     is_to_stop: bool = False
+    agent_run: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from folkmoot.store import (
     conversations,
     idempotency,
     runs,
+    web_sessions,
     webhooks,
     workers,
 )
@@ -109,6 +110,7 @@ class Timekeeper:
                 await contents.sweep(writer)
                 await idempotency.forget_old(writer)
                 await webhooks.forget_old(writer)
+                await web_sessions.forget_old(writer)
                 await channel_messages.forget_old(writer)
                 await agent_runs.tidy(writer)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from folkmoot.domain.agent_runs import AgentRun, ChatItem
+from folkmoot.domain.agent_runs import AgentRun, AgentRunStatus, ChatItem, ConsentStatus
 from folkmoot.domain.budgets import Budget
 from folkmoot.domain.channels import WEB, ChannelVersion
 from folkmoot.domain.definitions import AgentVersion, DefinitionKind, Reference, StoredVersion
@@ -146,6 +146,17 @@ async def chat(database: Database, caller: Caller, *, id_: int, before: int | No
         return await chats.page(
             reader, caller.tenant_id, conversation_id=run.conversation_id, before=before, limit=limit
         )
+
+
+async def asked(database: Database, caller: Caller, *, id_: int) -> ChatItem | None:
+    """What the run, or one that it delegated, waits for its owner's consent about; null: nothing now. Raises NotFound."""
+    async with database.reader() as reader:
+        run = await found(reader, caller, id_)
+        if run.status is not AgentRunStatus.AWAITING_CONSENT or run.chat_item_id is None:
+            return None
+        item = await chats.get(reader, caller.tenant_id, chat_item_id=run.chat_item_id)
+    is_open = item is not None and item.consent is not None and item.consent.status is ConsentStatus.PENDING
+    return item if is_open else None
 
 
 async def payload(database: Database, caller: Caller, *, id_: int) -> dict[str, Any]:

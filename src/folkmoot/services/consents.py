@@ -12,7 +12,7 @@ import hmac
 from uuid import UUID
 
 from folkmoot.domain.agent_runs import AgentRun, ChatItem, ConsentStatus
-from folkmoot.domain.channels import Answer, AnswerOutcome, OutcomeKind, ReceivedAnswer
+from folkmoot.domain.channels import WEB, Answer, AnswerOutcome, OutcomeKind, ReceivedAnswer
 from folkmoot.domain.rights import Right, rights_of
 from folkmoot.domain.runs import ProcessType
 from folkmoot.domain.tenancy import Caller, User
@@ -31,8 +31,7 @@ from folkmoot.services import answers
 from folkmoot.services.people import Tell
 from folkmoot.store import agent_runs, audit, channel_messages, chats, identities, users
 from folkmoot.store.database import Database, Reader, Writer
-from folkmoot.vault.sealing import Place, Vault
-from folkmoot.vault.texts import SecretText
+from folkmoot.store.walls import walled
 
 _DECIDED = {ConsentStatus.APPROVED: "approved", ConsentStatus.DECLINED: "declined"}
 
@@ -75,20 +74,15 @@ async def _decide(
 
 async def _item_of(reader: Reader, tenant_id: UUID, run: AgentRun, chat_item_id: UUID) -> ChatItem:
     """A consent that this run's delegation asked for. Raises NotFound."""
-    found: list[ChatItem] = []
-    if run.conversation_id is not None:
-        found = await chats.consents(
-            reader, tenant_id, conversation_id=run.conversation_id, run_id=run.run_id, limit=_MOST_CONSENTS
-        )
-    item = next((each for each in found if each.chat_item_id == chat_item_id), None)
+    item = await chats.get(reader, tenant_id, chat_item_id=chat_item_id)
+    asks = item.run_id if item is not None and item.consent is not None else None
+    if asks is None or not await agent_runs.is_within(reader, tenant_id, run_id=asks, top=run.run_id):
+        item = None
     if item is None:
         raise NotFound(
             f"Agent run {run.id} has no consent {chat_item_id}. GET /agent-runs/{run.id} shows what it asks now (chatItemId)."
         )
     return item
-
-
-_MOST_CONSENTS = 10_000
 
 
 async def _note_refusal(database: Database, caller: Caller, run: AgentRun, item: ChatItem) -> None:
@@ -261,19 +255,46 @@ def _not_understood(received: ReceivedAnswer) -> str:
     return f"Your answer could not be read, and nothing was decided. Write APPROVE or DECLINE on the first line.{seen}"
 
 
-# the secret of a request, on its way
+# on the server's pages, without signing in: whoever has the request's own code answers for the owner
 
 
-def seal_consent(vault: Vault, tenant_id: UUID, message_id: UUID, secret: str) -> bytes | None:
-    """A request's secret for its message; null where there is no key to seal it with: then it can be answered where the channel proves who
-    speaks, and on the server's pages."""
-    return vault.seal(SecretText(secret), _place(tenant_id, message_id)) if vault.has_keys else None
+async def answer_by_code(
+    database: Database, *, token: str, code: str, approves: bool, reason: str | None, tell: Tell
+) -> AnswerOutcome:
+    """What became of it. `database` is of no tenant: the token finds the run wherever it is, and proves nothing.
+
+    Without the right code all is told in the same words, whether there is such a run, a request or a try left. Never raises for what is sent.
+    """
+    async with database.reader() as reader:
+        tenant_id = await agent_runs.tenant_of_token(reader, token=token)
+    if tenant_id is None:
+        return _NO_CODE
+    database = walled(database, tenant_id)
+    async with database.reader() as reader:
+        run = await agent_runs.by_token(reader, tenant_id, token=token)
+        item = await chats.get(reader, tenant_id, chat_item_id=run.chat_item_id) if run and run.chat_item_id else None
+    if run is None or item is None or item.consent is None or not code.strip():
+        return _NO_CODE
+    refusal = await _try_secret(database, tenant_id, item, code)
+    if refusal is not None and refusal.kind is not OutcomeKind.ALREADY_DECIDED:
+        return _NO_CODE
+    received = ReceivedAnswer("", token, code, None, False, Answer.APPROVE if approves else Answer.DECLINE, reason)
+    async with database.reader() as reader:
+        owner = await _sender(reader, tenant_id, app=WEB, run=run, received=received)
+        item = await chats.get(reader, tenant_id, chat_item_id=item.chat_item_id) or item
+    settled = _settled(item) or refusal
+    if settled is not None:
+        return settled
+    if owner is None or Right.APPROVE not in rights_of(owner.role, None):
+        return AnswerOutcome(
+            OutcomeKind.NOT_YOURS, "The agent's owner may not decide this any more, so your answer was not counted."
+        )
+    caller = Caller(tenant_id, owner.user_id, owner.name, role=owner.role, rights=rights_of(owner.role, None), over=WEB)
+    return await _counted(database, caller, item, received, guard=_use_of(tenant_id, item, code), tell=tell)
 
 
-def open_consent(vault: Vault, tenant_id: UUID, message_id: UUID, sealed: bytes) -> str:
-    """Raises SecretFault."""
-    return vault.open(sealed, _place(tenant_id, message_id)).reveal()
-
-
-def _place(tenant_id: UUID, message_id: UUID) -> Place:
-    return Place(tenant_id, "channel_message", message_id)
+_NO_CODE = AnswerOutcome(
+    OutcomeKind.NOT_YOURS,
+    "This code answers nothing here, so nothing was decided. It may be mistyped, used, replaced by a newer one, or tried too often; whoever "
+    "may decide can also sign in.",
+)

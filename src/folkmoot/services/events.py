@@ -14,14 +14,24 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from folkmoot.domain.inbox import InboxEntry
+from folkmoot.domain.agent_runs import AgentRun
 from folkmoot.domain.items import StoredItem
-from folkmoot.domain.run_status import FINAL
 from folkmoot.domain.runs import Run
 from folkmoot.kernel.errors import NotFound
-from folkmoot.store import conversations, pending, runs, trees
+from folkmoot.services.snapshots import (
+    OF_INTERACTION,
+    AgentRunEnded,
+    ApprovalSnapshot,
+    ConsentSnapshot,
+    Ended,
+    Sight,
+    Standing,
+)
+from folkmoot.store import conversations
 from folkmoot.store.conversations import ModelCallRecord
 from folkmoot.store.database import Database, Listener
+
+__all__ = ["AgentRunEnded", "ApprovalSnapshot", "ConsentSnapshot", "Ended"]
 
 PAGE = 200
 BUFFERED_PIECES = 500
@@ -34,7 +44,6 @@ USAGE_SECONDS_PER_CALL = 0.01  # a snapshot names every call: the more there are
 _ANY = 2**63  # more than any sequence
 _INBOX = -1  # something came to wait somewhere in the tenant, or does no more
 INBOX_REST_SECONDS = 0.5  # in a tenant where much is asked a run is not looked at for each
-SHOWN_BELOW = 20
 _SURROGATES = re.compile("[\ud800-\udfff]")
 Tell = Callable[[dict[str, Any]], None]
 
@@ -57,35 +66,12 @@ class UsageSnapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class ApprovalSnapshot:
-    """What the run waits for a person about, of any kind, with what was answered as long as nobody has gone on; null: nothing.
-
-    `below`: what the runs below it wait for, the longest first, at most SHOWN_BELOW (B10).
-    """
-
-    waits_for: InboxEntry | None = None
-    below: tuple[InboxEntry, ...] = ()
-
-    @property
-    def open_ones(self) -> tuple[InboxEntry, ...]:
-        """All of it that can be answered, the run's own first."""
-        own = (self.waits_for,) if self.waits_for is not None else ()
-        return tuple(each for each in (*own, *self.below) if each.entry.settled is None)
-
-
-@dataclass(frozen=True, slots=True)
 class Heartbeat:
     """Nothing happened for a while; keeps proxies from closing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """Follows the last item."""
-
-    run: Run
-
-
-Event = StoredItem | Run | Delta | ApprovalSnapshot | UsageSnapshot | Heartbeat | Ended
+Snapshot = ApprovalSnapshot | ConsentSnapshot | UsageSnapshot
+Event = StoredItem | Run | AgentRun | Delta | Snapshot | Heartbeat | Ended | AgentRunEnded
 
 
 class Subscription:
@@ -199,16 +185,17 @@ async def follow(
     tenant_id: UUID,
     run_id: UUID,
     after: int = 0,
+    sight: Sight = OF_INTERACTION,
     poll_seconds: float = POLL_SECONDS,
 ) -> AsyncGenerator[Event, None]:
-    """Events of a run from the item after `after` on, until it has ended; without `Ended` where the reader was too slow.
+    """Events of a run, which is of the type that `sight` looks at, from the item after `after` on, until it has ended; without `Ended` where the reader was too slow.
 
     Raises NotFound before the first event, and Unreachable where the database cannot be reached.
     """
     watch = {"to": "watch", "run": str(run_id)}
     loop = asyncio.get_running_loop()
     subscription = hub.subscribe(run_id)
-    look = _Look(database, tenant_id, run_id, after)
+    look = _Look(database, tenant_id, run_id, after, sight)
     try:
         if await look.has_runs_below():
             hub.subscribe(inbox_of(tenant_id), subscription)
@@ -238,66 +225,60 @@ async def follow(
 class _Look:
     """What a watcher has seen of a run, and what is new in the database. `is_over`: the end was given."""
 
-    def __init__(self, database: Database, tenant_id: UUID, run_id: UUID, after: int) -> None:
+    def __init__(self, database: Database, tenant_id: UUID, run_id: UUID, after: int, sight: Sight) -> None:
         self._database = database
         self._tenant_id = tenant_id
         self._run_id = run_id
-        self._seen: Run | None = None
+        self._sight = sight
+        self._seen: Standing | None = None
         self._usage: UsageSnapshot | None = None
         self._usage_due_at = 0.0
         self._is_usage_old = True
-        self._waiting = ApprovalSnapshot()
+        self._waiting = sight.nothing
         self._has_below = False
         self.after = after
         self.is_over = False
 
     async def has_runs_below(self) -> bool:
-        """Whether the run may start others: only then is there anything to be looked for below it."""
+        """Whether there is anything to be looked for below it."""
         async with self._database.reader() as reader:
-            self._has_below = await trees.has_swarm(reader, self._tenant_id, run_id=self._run_id)
+            self._has_below = await self._sight.has_runs_below(reader, self._tenant_id, self._run_id)
         return self._has_below
 
     async def news(self) -> AsyncIterator[Event]:
-        run = await self._run()
-        if self._seen is None or _has_changed(self._seen, run):
-            yield run
+        now = await self._standing()
+        if self._seen is None or self._seen.mark != now.mark:
+            yield now.shown
         if self._seen is None and (usage := await self._new_usage()):
             yield usage
-        self._seen = run
-        while self.after < run.last_sequence and (page := await self._items()):
+        self._seen = now
+        while self.after < now.last_sequence and (page := await self._items()):
             for stored in page:
                 self.after = stored.sequence
                 self._is_usage_old = True
                 yield stored
-        if self._waiting != (waiting := await self._pending(run)):
+        if self._waiting != (waiting := await self._pending(now)):
             self._waiting = waiting
             yield waiting
-        is_final = run.status in FINAL
-        is_due = is_final or asyncio.get_running_loop().time() >= self._usage_due_at
+        is_due = now.end is not None or asyncio.get_running_loop().time() >= self._usage_due_at
         if self._is_usage_old and is_due and (usage := await self._new_usage()):
             yield usage
-        if is_final:
+        if now.end is not None:
             self.is_over = True
-            yield Ended(run)
+            yield now.end
 
-    async def _run(self) -> Run:
+    async def _standing(self) -> Standing:
         async with self._database.reader() as reader:
-            run = await runs.get(reader, self._tenant_id, run_id=self._run_id)
-        if run is None:
+            found = await self._sight.standing(reader, self._tenant_id, self._run_id)
+        if found is None:
             raise NotFound(f"There is no run {self._run_id}.")
-        return run
+        return found
 
-    async def _pending(self, run: Run) -> ApprovalSnapshot:
-        if run.status in FINAL or (run.pending_id is None and not self._has_below):
-            return ApprovalSnapshot()
-        own, below = None, []
+    async def _pending(self, now: Standing) -> ApprovalSnapshot | ConsentSnapshot:
+        if now.end is not None or not (now.is_waiting or self._has_below):
+            return self._sight.nothing
         async with self._database.reader() as reader:
-            if run.pending_id is not None:
-                own = await pending.entry(reader, self._tenant_id, run_id=self._run_id, pending_id=run.pending_id)
-            if self._has_below:
-                keys = await trees.waiting_below(reader, self._tenant_id, run_id=self._run_id, limit=SHOWN_BELOW)
-                below = await pending.entries(reader, self._tenant_id, keys=keys) if keys else []
-        return ApprovalSnapshot(own, tuple(below))
+            return await self._sight.waiting(reader, self._tenant_id, now, has_below=self._has_below)
 
     async def _items(self) -> list[StoredItem]:
         async with self._database.reader() as reader:
@@ -314,10 +295,6 @@ class _Look:
         pause = max(USAGE_SECONDS, USAGE_SECONDS_PER_CALL * len(calls))
         self._usage_due_at = asyncio.get_running_loop().time() + pause
         return None if self._usage == before else self._usage
-
-
-def _has_changed(before: Run, now: Run) -> bool:
-    return (before.status, before.claimed_at, before.hostname) != (now.status, now.claimed_at, now.hostname)
 
 
 async def _deltas(subscription: Subscription, after: int, seconds: float) -> AsyncIterator[Delta]:

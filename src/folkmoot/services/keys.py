@@ -17,6 +17,7 @@ from folkmoot.kernel.errors import BadInput, Fault, NotAllowed, NotFound, NotPer
 from folkmoot.kernel.ids import NewId
 from folkmoot.store import audit, tenancy, users
 from folkmoot.store.database import Database, Writer
+from folkmoot.store.tenancy import FoundKey
 
 _MAX_NAME_CHARACTERS = 200
 _HOW = "Send 'Authorization: Bearer KEY' with a key that `folkmoot keys create` makes."
@@ -28,6 +29,11 @@ async def authenticate(database: Database, *, key: str | None) -> Caller:
         raise NotAllowed(f"A key is needed. {_HOW}")
     async with database.reader() as reader:
         found = await tenancy.find_key(reader, text=key)
+    return await admitted(database, found)
+
+
+async def admitted(database: Database, found: FoundKey | None) -> Caller:
+    """Whoever bears the key that was found, if it still counts; its use is noted. Raises NotAllowed."""
     if found is None:
         raise NotAllowed(f"This key is not known. {_HOW}")
     if found.is_removed:

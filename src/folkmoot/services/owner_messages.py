@@ -14,8 +14,8 @@ from folkmoot.domain.agent_runs import AgentRun, ChatItem, Consent, ConsentStatu
 from folkmoot.domain.channels import MessageKind, OutgoingMessage
 from folkmoot.domain.pending import PendingKind
 from folkmoot.domain.shown_cards import shown_card
-from folkmoot.domain.shown_text import shown
-from folkmoot.services import consents
+from folkmoot.domain.shown_text import shown, shown_json
+from folkmoot.services import consent_secrets
 from folkmoot.store import agent_runs, channel_messages, chats, identities
 from folkmoot.store.channel_messages import DueChannelMessage
 from folkmoot.store.database import Database
@@ -54,7 +54,7 @@ async def made(
         if item is None or item.consent is None or item.consent.status is not ConsentStatus.PENDING:
             return Obsolete("The request was settled before it was sent.")
         secret = (
-            consents.open_consent(vault, due.tenant_id, due.message_id, due.sealed_secret)
+            consent_secrets.opened(vault, due.tenant_id, due.message_id, due.sealed_secret)
             if due.sealed_secret
             else None
         )
@@ -131,10 +131,9 @@ def _settled(run: AgentRun, consent: Consent, call: str, data: dict[str, Any]) -
 def _call(consent: Consent) -> str:
     """The call as a person is shown it: what cannot be seen is made visible, and what is cut says so."""
     card = shown_card(PendingKind.APPROVAL, consent.card, limit=_SHOWN_CHARACTERS).fields["approval"]
-    try:
-        arguments = json.dumps(json.loads(card["argumentsJson"]), ensure_ascii=False, indent=2)
-    except ValueError:  # it was cut
-        arguments = card["argumentsJson"]
+    # laid out first, and then shown: read once more, what was made visible would be hidden again
+    laid_out = json.dumps(json.loads(consent.card["argumentsJson"]), ensure_ascii=False, indent=2)
+    arguments = shown_json(laid_out, limit=_SHOWN_CHARACTERS).text
     lines = [f"Tool: {card['functionName']}", f"Arguments: {arguments}"]
     if card["server"]:
         lines.append(f"Server: {card['server']}")

@@ -21,7 +21,18 @@ from folkmoot.kernel.errors import BadInput, Conflict, Fault, NotFound, RunEnded
 from folkmoot.kernel.ids import NewId
 from folkmoot.services import namespaces, trees
 from folkmoot.services.people import Tell, author_of, tell_of_answer
-from folkmoot.store import audit, conversations, credentials, pending, run_lists, runs, swarms, tenancy, usage
+from folkmoot.store import (
+    agent_runs,
+    audit,
+    conversations,
+    credentials,
+    pending,
+    run_lists,
+    runs,
+    swarms,
+    tenancy,
+    usage,
+)
 from folkmoot.store.conversations import ModelCallRecord
 from folkmoot.store.database import Database, Reader, Writer
 from folkmoot.store.run_lists import RunCursor, RunFilter, RunView, TreeCounts
@@ -147,7 +158,7 @@ async def _not_to_stop(reader: Reader, caller: Caller, run_id: UUID, run_type: P
     """Why a request to stop touched no run."""
     view = await run_lists.get(reader, caller.tenant_id, run_id=run_id)
     if view is None or view.run.type is not run_type:
-        return _missing(run_id, view, run_type)
+        return await _missing(reader, caller, run_id, view, run_type)
     return _ended(view, "cannot be stopped")
 
 
@@ -232,11 +243,20 @@ async def view_of(reader: Reader, caller: Caller, run_id: UUID) -> RunView:
     """A run of an interaction. Raises NotFound."""
     view = await run_lists.get(reader, caller.tenant_id, run_id=run_id)
     if view is None or view.run.type is not ProcessType.INTERACTION:
-        raise _missing(run_id, view, ProcessType.INTERACTION)
+        raise await _missing(reader, caller, run_id, view, ProcessType.INTERACTION)
     return view
 
 
-def _missing(run_id: UUID, view: RunView | None, run_type: ProcessType) -> NotFound:
+async def _missing(
+    reader: Reader, caller: Caller, run_id: UUID, view: RunView | None, run_type: ProcessType
+) -> NotFound:
+    if view is not None and view.run.type is ProcessType.AGENT_RUN:
+        found = await agent_runs.by_run(reader, caller.tenant_id, run_id=run_id)
+        assert found is not None
+        return NotFound(
+            f"The run {run_id} is no {run_type} run but the agent run {found.id}: GET /agent-runs/{found.id} shows it, and POST "
+            f"/agent-runs/{found.id}/consent answers what it asks."
+        )
     if view is not None:
         return NotFound(f"The run {run_id} is no {run_type} run but an {view.run.type} run; ask for it as such.")
     return NotFound(f"There is no run {run_id}. `folkmoot runs list` shows those there are.")

@@ -13,7 +13,7 @@ from folkmoot.domain.secrets import SealedSecret, Secret
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import BadInput, Fault, NotFound
 from folkmoot.kernel.ids import NewId
-from folkmoot.services import namespaces, webhooks
+from folkmoot.services import consent_secrets, namespaces, webhooks
 from folkmoot.store import audit, secrets, tenancy
 from folkmoot.store.database import Database, Reader, Writer
 from folkmoot.vault.sealing import Place, Vault
@@ -124,6 +124,7 @@ async def rotate(database: Database, vault: Vault, caller: Caller) -> int:
                 count += await secrets.reseal(writer, found, sealed=sealed, sealed_by=vault.sealing_key_id)
             after = (found.about.tenant_id, found.about.secret_id)
     count += await webhooks.reseal(database, vault)
+    count += await consent_secrets.reseal(database, vault)
     async with database.writer() as writer:
         vault.check(await secrets.ensure_check(writer, make=vault.make_check))
         await secrets.replace_check(writer, sealed=vault.make_check())

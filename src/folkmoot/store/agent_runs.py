@@ -86,7 +86,7 @@ async def by_run(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> AgentRun |
 
 
 async def by_token(reader: Reader, tenant_id: UUID, *, token: str) -> AgentRun | None:
-    row = await _sql.by_token(reader.connection, tenant_id=tenant_id, token=token)
+    row = await _sql.by_token(reader.connection, tenant_id=tenant_id, token=safe(token))
     return _read(row) if row is not None else None
 
 
@@ -113,11 +113,40 @@ async def page(
         return [_read(row) async for row in rows]
 
 
+async def page_of_person(
+    reader: Reader, tenant_id: UUID, *, user_id: UUID | None, awaiting: bool, after: int | None, limit: int
+) -> list[AgentRun]:
+    """Root runs of a person, or with null of everybody: those that await consent, or those that do not. The newest first."""
+    async with reader.one_moment():
+        await reader.plan_anew()
+        rows = _sql.page_of_person(
+            reader.connection, tenant_id=tenant_id, user_id=user_id, awaiting=awaiting, after=after, limit=limit
+        )
+        return [_read(row) async for row in rows]
+
+
+async def tenant_of_token(reader: Reader, *, token: str) -> UUID | None:
+    """Whose run a correlation token finds, among those of all tenants."""
+    found: UUID | None = await _sql.tenant_of_token(reader.connection, token=safe(token))
+    return found
+
+
 async def payload(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> dict[str, Any] | None:
     """The newest revision; null before the first step."""
     text = await _sql.payload(reader.connection, tenant_id=tenant_id, run_id=run_id)
     found: dict[str, Any] | None = json_value(text) if text is not None else None
     return found
+
+
+async def output(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> str | None:
+    """What the run answered; null before its end, and where it came to no answer."""
+    text: str | None = await _sql.output(reader.connection, tenant_id=tenant_id, run_id=run_id)
+    return text
+
+
+async def may_delegate(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> bool:
+    """Whether the run has specialists, as its start settled it."""
+    return bool(await _sql.may_delegate(reader.connection, tenant_id=tenant_id, run_id=run_id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +167,11 @@ async def root(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> RootRun | No
     """The topmost agent run above a run, or itself."""
     row = await _sql.root(reader.connection, tenant_id=tenant_id, run_id=run_id)
     return RootRun(*row.values()) if row is not None else None
+
+
+async def is_within(reader: Reader, tenant_id: UUID, *, run_id: UUID, top: UUID) -> bool:
+    """Whether a run is `top` itself, or was delegated by it, directly or not."""
+    return bool(await _sql.is_within(reader.connection, tenant_id=tenant_id, run_id=run_id, top=top))
 
 
 @dataclass(frozen=True, slots=True)

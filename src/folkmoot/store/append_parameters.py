@@ -67,7 +67,11 @@ def _pending(ord_: int, pending: Pending, agent: AgentChange | None) -> tuple[An
     consent = agent.consent if agent is not None else None
     # what a consent is about stands in its chat item alone
     kept = card if consent is None else {"chatItemId": str(consent.chat_item_id)}
-    told = shown_card(pending.kind, card).fields  # of what is kept, so that webhooks and the API say the same
+    # of what is kept, so that webhooks and the API say the same
+    told = {
+        **shown_card(pending.kind, card).fields,
+        "chatItemId": str(consent.chat_item_id) if consent is not None else None,
+    }
     return (ord_, pending.pending_id, pending.kind.value, json_text(kept), pending.binding_hash, json_text(told))
 
 

@@ -78,6 +78,34 @@ async def give_up(writer: Writer, message: DueChannelMessage, *, error: str) -> 
 
 
 @dataclass(frozen=True, slots=True)
+class SealedMessage:
+    """A request's secret as it is stored."""
+
+    tenant_id: UUID
+    message_id: UUID
+    sealed_secret: bytes
+
+
+async def sealed_by_others(reader: Reader, *, key_id: bytes, limit: int) -> list[SealedMessage]:
+    """Of all tenants, those with a secret that another key than this one has sealed."""
+    return [
+        SealedMessage(*row.values())
+        async for row in _sql.sealed_by_others(reader.connection, key_id=key_id, limit=limit)
+    ]
+
+
+async def reseal(writer: Writer, found: SealedMessage, *, sealed_secret: bytes) -> None:
+    """The same secret under another key, unless the message was settled since it was read."""
+    await _sql.reseal(
+        writer.connection,
+        tenant_id=found.tenant_id,
+        message_id=found.message_id,
+        before=found.sealed_secret,
+        sealed_secret=sealed_secret,
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class SentRequest:
     reference: str | None
     is_delivered: bool
@@ -108,6 +136,36 @@ async def of_run(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> list[SentM
     """What was sent to a root run's owner, the oldest first."""
     rows = _sql.of_run(reader.connection, tenant_id=tenant_id, run_id=run_id)
     return [SentMessage(row[0], MessageKind(row[1]), *list(row.values())[2:]) async for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class RunMessage:
+    """A message with the consent that it is about; null: it is about none."""
+
+    message: SentMessage
+    chat_item_id: UUID | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunMessageCursor:
+    """The last message of a page; the next page begins after it."""
+
+    created_at: datetime
+    message_id: UUID
+
+
+async def page_of_run(
+    reader: Reader, tenant_id: UUID, *, run_id: UUID, after: RunMessageCursor | None, limit: int
+) -> list[RunMessage]:
+    """The same page by page."""
+    rows = _sql.page_of_run(
+        reader.connection, tenant_id=tenant_id, run_id=run_id, after_date=after.created_at if after else None,
+        after_id=after.message_id if after else None, limit=limit,
+    )  # fmt: skip
+    return [
+        RunMessage(SentMessage(row[0], MessageKind(row[1]), *list(row.values())[2:-1]), row["chat_item_id"])
+        async for row in rows
+    ]
 
 
 # what has come in

@@ -54,16 +54,6 @@ async def get(reader: Reader, tenant_id: UUID, *, chat_item_id: UUID) -> ChatIte
     return _read(row) if row is not None else None
 
 
-async def consents(
-    reader: Reader, tenant_id: UUID, *, conversation_id: UUID, run_id: UUID, limit: int
-) -> list[ChatItem]:
-    """What a run and those it delegated asked for, the newest first."""
-    rows = _sql.consents(
-        reader.connection, tenant_id=tenant_id, conversation_id=conversation_id, run_id=run_id, limit=limit
-    )
-    return [_read(row) async for row in rows]
-
-
 @dataclass(frozen=True, slots=True)
 class TriedSecret:
     """`secret_hash` null: the request had none."""

@@ -126,6 +126,19 @@ async def page(
     ]  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class Named:
+    definition_id: UUID
+    namespace: str
+    name: str
+
+
+async def enabled_names(reader: Reader, tenant_id: UUID, *, kind: DefinitionKind, limit: int) -> list[Named]:
+    """Definitions of which a version is enabled, by namespace and name."""
+    rows = _sql.enabled_names(reader.connection, tenant_id=tenant_id, kind=kind, limit=limit)
+    return [Named(*row.values()) async for row in rows]
+
+
 async def set_disabled(
     writer: Writer, tenant_id: UUID, *, definition: Definition, number: int, is_disabled: bool
 ) -> StoredVersion | None:

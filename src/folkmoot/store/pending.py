@@ -194,7 +194,9 @@ async def settled_since(
 
 
 def _entry(row: Any) -> InboxEntry:
-    return InboxEntry(read_entry(row), row["interaction_name"], row["namespace_name"])
+    kept = json_value(row["card"])
+    chat_item_id = UUID(kept["chatItemId"]) if row["agent_run"] is not None and "chatItemId" in kept else None
+    return InboxEntry(read_entry(row), row["interaction_name"], row["namespace_name"], row["agent_run"], chat_item_id)
 
 
 def _found(row: Any) -> Found:

@@ -97,8 +97,11 @@ class FoundKey:
 async def find_key(reader: Reader, *, text: str) -> FoundKey | None:
     """Whose key this is, by its hash; null if it is nobody's."""
     row = await _sql.key_of_hash(reader.connection, hash=_hash(text))
-    if row is None:
-        return None
+    return found_key(row) if row is not None else None
+
+
+def found_key(row: Any) -> FoundKey:
+    """Of a row as `key_of_hash` gives it."""
     role = Role(row["role"])
     caller = Caller(
         row["tenant_id"], row["user_id"], row["user_name"], row["key_id"], role, rights_of(role, row["scopes"]), Role(row["own_role"])

@@ -139,4 +139,5 @@ def _node(row: Any) -> Node:
         namespace=row["namespace_name"], interaction_id=row["definition_id"], interaction_version=row["definition_version"],
         created_by=row["created_by"], started_by=row["created_by_name"] or "", created_at=row["created_at"], started_at=row["started_at"],
         ended_at=row["ended_at"], children=row["children"], waiting=row["waiting"], is_to_stop=row["is_to_stop"],
+        agent_run=row["agent_run"],
     )  # fmt: skip

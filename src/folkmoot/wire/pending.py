@@ -96,11 +96,15 @@ class AnswerReceipt(ResponseShape):
 class PendingWork(ResponseShape):
     """Something that a run asks a person. `isCut`: a text is shown in part here, and whole where it is read by its id.
 
-    `rootProcessId`: the root of the run's tree, null where that is the run itself.
+    `rootProcessId`: the root of the run's tree, null where that is the run itself. `agentRun`: of a consent that an agent run asks for, the
+    run's number, and `chatItemId` the item that shows it: it is answered by them (`POST /agent-runs/{id}/consent`), and `interactionName` is the
+    agent's; null of all else.
     """
 
     id: Uuid
     run_id: Uuid
+    agent_run: int | None
+    chat_item_id: Uuid | None
     root_process_id: Uuid | None
     kind: PendingKind
     status: PendingStatus

@@ -18,6 +18,7 @@ from folkmoot.domain.inbox import InboxCursor
 from folkmoot.domain.usage import CallCursor, UsageGroup
 from folkmoot.domain.webhooks import MessageCursor
 from folkmoot.kernel.errors import BadInput, Fault
+from folkmoot.services.agent_run_reading import RunMessageCursor
 from folkmoot.services.runs import RunCursor
 
 T = TypeVar("T")
@@ -91,6 +92,23 @@ def read_feed_cursor(text: str | None) -> datetime | None:
     return _read(text, lambda parts: _moment(parts[0]))
 
 
+def agent_run_cursor(id_: int) -> str:
+    return _written([id_])
+
+
+def read_agent_run_cursor(text: str | None) -> int | None:
+    """The number of the run after which a page begins."""
+    return _read(text, lambda parts: _number(parts[0], below=2**63))
+
+
+def run_message_cursor(cursor: RunMessageCursor) -> str:
+    return _written([cursor.created_at.isoformat(), str(cursor.message_id)])
+
+
+def read_run_message_cursor(text: str | None) -> RunMessageCursor | None:
+    return _read(text, lambda parts: RunMessageCursor(_moment(parts[0]), UUID(parts[1])))
+
+
 def name_cursor(name: str) -> str:
     return _written([name])
 
@@ -146,7 +164,7 @@ def _group(parts: list[Any]) -> UsageGroup:
     return UsageGroup(moment, namespace, interaction, root, run, agent, provider, model, credential)
 
 
-def _number(value: Any) -> int:
-    if type(value) is not int or not 1 <= value < 2**31:
+def _number(value: Any, *, below: int = 2**31) -> int:
+    if type(value) is not int or not 1 <= value < below:
         raise ValueError(value)
     return value

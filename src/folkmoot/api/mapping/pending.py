@@ -22,7 +22,8 @@ def pending_work(shown_entry: InboxEntry, *, limit: int | None = None) -> wire.P
     kind = entry.pending.kind
     made = shown_card(kind, entry.pending.card, limit=limit)
     return wire.PendingWork(
-        id=entry.pending.pending_id, run_id=entry.run_id, root_process_id=entry.root_id, kind=wire.PendingKind(kind), status=wire.PendingStatus(entry.status),
+        id=entry.pending.pending_id, run_id=entry.run_id, agent_run=shown_entry.agent_run, chat_item_id=shown_entry.chat_item_id,
+        root_process_id=entry.root_id, kind=wire.PendingKind(kind), status=wire.PendingStatus(entry.status),
         interaction_name=shown_entry.interaction_name, namespace_name=shown_entry.namespace, date_requested=entry.asked_at,
         date_expires=entry.expires_at, is_cut=made.is_cut, receipt=receipt(entry) if entry.settled is not None else None, **made.fields,
     )  # fmt: skip

@@ -239,7 +239,8 @@ KINDS = (
         DefinitionKind.CHANNEL, "channels", "channel", wire.ChannelRequest, wire.ChannelVersionRequest, wire.Channel, wire.ChannelPage,
         wire.ChannelVersionPage, writing_down(channels.version_of), channels.channel, channels.version,
         # It makes the server talk to the outside.
-        {"app": "webhook", "settings": {"url": "https://hooks.example.com/folkmoot"}}, Right.MANAGE_CONNECTORS,
+        {"app": "webhook", "settings": {"url": "https://hooks.example.com/folkmoot"}, "secrets": {"signing": "signing"}},
+        Right.MANAGE_CONNECTORS,
     ),
 )  # fmt: skip
 

@@ -1,7 +1,7 @@
 -- name: insert_agent_run$
-insert into agent_run (tenant_id, run_id, owner_id, channel, channel_id, reply_params, correlation_token, conversation_id, parent_run,
+insert into agent_run (tenant_id, run_id, agent_id, owner_id, channel, channel_id, reply_params, correlation_token, conversation_id, parent_run,
                        created_at, modified_at)
-select :tenant_id, :run_id, :owner_id, :channel, :channel_id, :reply_params, :correlation_token, :conversation_id, (
+select :tenant_id, :run_id, (select p.definition_id from process p where p.tenant_id = :tenant_id and p.run_id = :run_id), :owner_id, :channel, :channel_id, :reply_params, :correlation_token, :conversation_id, (
            select a.id from agent_run a where a.tenant_id = :tenant_id and a.run_id = :parent_id), t.now, t.now
 from (select folkmoot_now() as now) t
 returning id;
@@ -61,21 +61,47 @@ join definition g on g.tenant_id = p.tenant_id and g.definition_id = p.definitio
 join tenant t on t.tenant_id = a.tenant_id
 where a.tenant_id = :tenant_id
     and (:status::agent_run_status is null or a.status = :status::agent_run_status)
-    and (:agent_id::uuid is null or p.definition_id = :agent_id::uuid)
+    and (:agent_id::uuid is null or a.agent_id = :agent_id::uuid)
     and (:parent::bigint is null or a.parent_run = :parent::bigint)
     and (:conversation_id::uuid is null or a.conversation_id = :conversation_id::uuid)
     and (:after::bigint is null or a.id < :after::bigint)
 order by a.id desc limit :limit::bigint;
 
+-- name: page_of_person
+-- Roots that a person started, or whose agent is theirs; null: of everybody. Those that await consent, or those that do not.
+select a.*, p.definition_id, p.definition_version, g.name as agent_name, p.created_by, p.last_sequence, t.name as tenant_name
+from agent_run a join process p on p.tenant_id = a.tenant_id and p.run_id = a.run_id
+join definition g on g.tenant_id = p.tenant_id and g.definition_id = p.definition_id
+join tenant t on t.tenant_id = a.tenant_id
+where a.tenant_id = :tenant_id and a.parent_run is null and (a.status = 'awaiting_consent') = :awaiting
+    and (:user_id::uuid is null or a.owner_id = :user_id::uuid or p.created_by = :user_id::uuid)
+    and (:after::bigint is null or a.id < :after::bigint)
+order by a.id desc limit :limit::bigint;
+
+-- name: tenant_of_token$
+-- A token is looked for before the tenant is known; it finds, and that is all.
+select tenant_id from agent_run where correlation_token = :token;
+
 -- name: payload$
 select c.piece from agent_run a join content_chunk c on c.tenant_id = a.tenant_id and c.run_id = a.run_id and c.content_id = a.payload_id
 where a.tenant_id = :tenant_id and a.run_id = :run_id;
+
+-- name: output$
+select output from process where tenant_id = :tenant_id and run_id = :run_id and kind = 'AgentRun';
+
+-- name: may_delegate$
+select coalesce(jsonb_array_length(body #> '{loop,specialists}') > 0, false) from resolved_definition
+where tenant_id = :tenant_id and run_id = :run_id;
 
 -- name: root^
 -- The run at whose owner a delegation's consents are asked: the topmost agent run.
 select a.id, a.run_id, a.owner_id, a.channel, a.channel_id, a.reply_params, a.correlation_token, a.conversation_id
 from folkmoot_delegation(:tenant_id, :run_id) d join agent_run a on a.tenant_id = :tenant_id and a.run_id = d.run_id
 order by d.place desc limit 1;
+
+-- name: is_within$
+-- Whether a run is the one at the top, or was delegated by it, directly or not.
+select exists (select from folkmoot_delegation(:tenant_id, :run_id) d where d.run_id = :top);
 
 -- name: delegated_calls$
 -- How many tool calls a run and all that it delegated have made: what the newest payload counts.

@@ -102,7 +102,9 @@ told as (
     insert into outbox (tenant_id, message_id, webhook_id, kind, body, created_at, ready_at)
     select o.tenant_id, gen_random_uuid(), w.webhook_id, 'approval.requested', jsonb_build_object(
                'type', 'approval.requested', 'timestamp', folkmoot_told(o.asked_at), 'data', u.told || jsonb_build_object(
-                   'id', o.pending_id, 'runId', o.run_id, 'rootProcessId', nullif(q.tree_root_id, q.run_id), 'kind', o.kind, 'status', 'Pending', 'interactionName', d.name,
+                   'id', o.pending_id, 'runId', o.run_id, 'agentRun', (
+                       select g.id from agent_run g where g.tenant_id = o.tenant_id and g.run_id = o.run_id),
+                   'rootProcessId', nullif(q.tree_root_id, q.run_id), 'kind', o.kind, 'status', 'Pending', 'interactionName', d.name,
                    'namespaceName', s.name, 'dateRequested', folkmoot_told(o.asked_at), 'dateExpires', folkmoot_told(o.expires_at),
                    'isCut', false, 'receipt', null)), o.asked_at, o.asked_at
     from unnest($21::append_pending[]) as u join p using (ord)

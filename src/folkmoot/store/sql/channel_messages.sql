@@ -33,6 +33,15 @@ where tenant_id = :tenant_id and message_id = :message_id and ready_at is not nu
 update channel_message set given_up_at = folkmoot_now(), ready_at = null, sealed_secret = null, last_error = :error
 where tenant_id = :tenant_id and message_id = :message_id and ready_at is not null;
 
+-- name: sealed_by_others
+-- As with webhooks: what is sealed names its key after a first byte.
+select tenant_id, message_id, sealed_secret from channel_message
+where sealed_secret is not null and substring(sealed_secret from 2 for 8) <> :key_id limit :limit;
+
+-- name: reseal!
+update channel_message set sealed_secret = :sealed_secret
+where tenant_id = :tenant_id and message_id = :message_id and sealed_secret = :before;
+
 -- name: request_reference^
 -- What the channel gave for the request of a consent, and whether the request is still on its way.
 select reference, delivered_at is not null as is_delivered, ready_at is not null as is_waiting from channel_message
@@ -41,6 +50,13 @@ where tenant_id = :tenant_id and chat_item_id = :chat_item_id and kind = 'consen
 -- name: of_run
 select message_id, kind, created_at, ready_at, attempts, delivered_at, given_up_at, last_error from channel_message
 where tenant_id = :tenant_id and run_id = :run_id order by created_at, message_id limit 1000;
+
+-- name: page_of_run
+-- The oldest first; those after a message.
+select message_id, kind, created_at, ready_at, attempts, delivered_at, given_up_at, last_error, chat_item_id from channel_message
+where tenant_id = :tenant_id and run_id = :run_id
+    and (:after_date::timestamptz is null or (created_at, message_id) > (:after_date::timestamptz, :after_id::uuid))
+order by created_at, message_id limit :limit::bigint;
 
 -- name: earlier_outcome$
 select outcome from inbound_message where tenant_id = :tenant_id and channel_id = :channel_id and inbound_hash = :inbound_hash;

@@ -20,18 +20,6 @@ order by c.number desc limit :limit;
 select c.*, a.id as agent_run from chat_item c left join agent_run a on a.tenant_id = c.tenant_id and a.run_id = c.run_id
 where c.tenant_id = :tenant_id and c.chat_item_id = :chat_item_id;
 
--- name: consents
--- What a run's delegation asked its owner for, the newest first.
-select c.*, a.id as agent_run from chat_item c left join agent_run a on a.tenant_id = c.tenant_id and a.run_id = c.run_id
-where c.tenant_id = :tenant_id and c.conversation_id = :conversation_id and c.kind = 'consent'
-    and c.run_id in (
-        with recursive below as (
-            select :run_id::uuid as run_id
-            union all
-            select p.run_id from below b join process p on p.tenant_id = :tenant_id and p.parent_id = b.run_id and p.kind = 'AgentRun')
-        select b.run_id from below b)
-order by c.number desc limit :limit;
-
 -- name: try_secret^
 -- One try of a request's secret: of ten, and only while it was not used. The try counts whatever comes of it.
 update chat_item set secret_tries = secret_tries + 1

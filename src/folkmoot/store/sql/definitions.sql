@@ -48,6 +48,12 @@ join definition_version v on v.tenant_id = d.tenant_id and v.definition_id = d.d
 where d.tenant_id = :tenant_id and d.kind = :kind and d.namespace_id = :namespace_id and d.deleted_at is null and d.name > :after
 order by d.name limit :limit;
 
+-- name: enabled_names
+select d.definition_id, n.name as namespace, d.name from definition d join namespace n using (tenant_id, namespace_id)
+where d.tenant_id = :tenant_id and d.kind = :kind and d.deleted_at is null and exists (
+    select from definition_version v where v.tenant_id = d.tenant_id and v.definition_id = d.definition_id and not v.is_disabled)
+order by n.name, d.name limit :limit;
+
 -- name: set_disabled^
 update definition_version set is_disabled = :is_disabled
 where tenant_id = :tenant_id and definition_id = :definition_id and number = :number

@@ -120,17 +120,18 @@ select folkmoot_now();
 
 -- name: entries
 -- The rows of these keys.
-select w.*, folkmoot_card(w) as shown_card, d.name as interaction_name, n.name as namespace_name, p.tree_root_id
+select w.*, folkmoot_card(w) as shown_card, d.name as interaction_name, n.name as namespace_name, p.tree_root_id, a.id as agent_run
 from unnest(:run_ids::uuid[], :pending_ids::uuid[]) as k(run_id, pending_id)
 join pending w on w.tenant_id = :tenant_id and w.run_id = k.run_id and w.pending_id = k.pending_id
 join process p on p.tenant_id = w.tenant_id and p.run_id = w.run_id
 join definition d on d.tenant_id = p.tenant_id and d.definition_id = p.definition_id
 join namespace n on n.tenant_id = p.tenant_id and n.namespace_id = p.namespace_id
+left join agent_run a on a.tenant_id = w.tenant_id and a.run_id = w.run_id
 order by w.asked_at, w.pending_id;
 
 -- name: settled_since
 -- What was closed after a moment, for a feed that goes on from there.
-select w.*, folkmoot_card(row(w.*)::pending) as shown_card, d.name as interaction_name, n.name as namespace_name, p.tree_root_id
+select w.*, folkmoot_card(row(w.*)::pending) as shown_card, d.name as interaction_name, n.name as namespace_name, p.tree_root_id, a.id as agent_run
 from (
     select * from pending where tenant_id = :tenant_id and outcome is not null
         and (answered_at, pending_id) > (:since::timestamptz, :after_id::uuid)
@@ -139,4 +140,5 @@ from (
 join process p on p.tenant_id = w.tenant_id and p.run_id = w.run_id
 join definition d on d.tenant_id = p.tenant_id and d.definition_id = p.definition_id
 join namespace n on n.tenant_id = p.tenant_id and n.namespace_id = p.namespace_id
+left join agent_run a on a.tenant_id = w.tenant_id and a.run_id = w.run_id
 order by w.answered_at, w.pending_id;

@@ -112,7 +112,7 @@ select signal_number, stopped_by, last_sequence, folkmoot_now() as now from proc
 where tenant_id = :tenant_id and run_id = :run_id and claim_number = :number and claim_id = :claim_id;
 
 -- name: page_ids
--- Runs, the newest first; each filter may be null. App runs are among them only where the listing is by their tree. It is planned anew for the values at hand (see run_lists), so that a filter
+-- Runs, the newest first; each filter may be null. Runs of other types are among them only where the listing is by a tree or a part of one. It is planned anew for the values at hand (see run_lists), so that a filter
 -- that is null is gone, and the others choose their index by how many rows they leave.
 select run_id from process
 where tenant_id = :tenant_id
@@ -126,7 +126,7 @@ where tenant_id = :tenant_id
             union all
             select c.run_id from below b join process c on c.tenant_id = :tenant_id and c.parent_id = b.run_id)
         select b.run_id from below b)))
-    and (:root::uuid is not null or kind = 'Interaction')
+    and (:root::uuid is not null or :below::uuid is not null or kind = 'Interaction')
     and (:parent::uuid is null or parent_id = :parent::uuid)
     and (:tag::text is null or (tags <> '{}' and tags @> array[:tag::text]))
     and (:text::text is null or to_tsvector('simple', search) @@ websearch_to_tsquery('simple', :text::text))

@@ -11,13 +11,14 @@ select tree_root_id from process where tenant_id = :tenant_id and run_id = :run_
 -- for the numbers, which end at the most that is counted.
 select p.run_id, p.kind, p.parent_id, p.status, p.definition_id, p.definition_version, coalesce(p.app_name, d.name) as name,
     n.name as namespace_name, p.created_by, coalesce(p.started_by, u.name) as created_by_name, p.created_at, p.started_at, p.ended_at, p.tree_root_id,
-    p.ended_at is null and p.stopped_by is not null as is_to_stop,
+    p.ended_at is null and p.stopped_by is not null as is_to_stop, a.id as agent_run,
     (select count(*) from (select from process c where c.tenant_id = p.tenant_id and c.parent_id = p.run_id limit :most) c) as children,
     (select count(*) from pending w where w.tenant_id = p.tenant_id and w.run_id = p.run_id and num_nulls(w.outcome) = 1) as waiting
 from process p
 left join definition d on d.tenant_id = p.tenant_id and d.definition_id = p.definition_id
 left join namespace n on n.tenant_id = p.tenant_id and n.namespace_id = p.namespace_id
 left join app_user u on u.tenant_id = p.tenant_id and u.user_id = p.created_by
+left join agent_run a on a.tenant_id = p.tenant_id and a.run_id = p.run_id
 where p.tenant_id = :tenant_id
     and p.tree_root_id = (select r.tree_root_id from process r where r.tenant_id = :tenant_id and r.run_id = :run_id)
 order by p.created_at, p.run_id limit :limit;
@@ -26,7 +27,7 @@ order by p.created_at, p.run_id limit :limit;
 -- One run as its tree shows it.
 select p.run_id, p.kind, p.parent_id, p.status, p.definition_id, p.definition_version, coalesce(p.app_name, d.name) as name,
     n.name as namespace_name, p.created_by, coalesce(p.started_by, u.name) as created_by_name, p.created_at, p.started_at, p.ended_at,
-    p.ended_at is null and p.stopped_by is not null as is_to_stop,
+    p.ended_at is null and p.stopped_by is not null as is_to_stop, a.id as agent_run,
     (select count(*) from (select from process c where c.tenant_id = p.tenant_id and c.parent_id = p.run_id limit :most) c) as children,
     (select count(*) from pending w where w.tenant_id = p.tenant_id and w.run_id = p.run_id and num_nulls(w.outcome) = 1) as waiting,
     (with recursive above as (
@@ -38,6 +39,7 @@ from process p
 left join definition d on d.tenant_id = p.tenant_id and d.definition_id = p.definition_id
 left join namespace n on n.tenant_id = p.tenant_id and n.namespace_id = p.namespace_id
 left join app_user u on u.tenant_id = p.tenant_id and u.user_id = p.created_by
+left join agent_run a on a.tenant_id = p.tenant_id and a.run_id = p.run_id
 where p.tenant_id = :tenant_id and p.run_id = :run_id;
 
 -- name: kind_of$

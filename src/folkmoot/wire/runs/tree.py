@@ -6,13 +6,15 @@ from folkmoot.wire.runs.progress import InteractionProcessStatus
 
 
 class ProcessNode(ResponseShape):
-    """A run in its tree: `depth` is 0 at the root, `name` its interaction's or app's, `startedBy` the name of who started it.
+    """A run in its tree: `depth` is 0 at the root, `name` its interaction's, agent's or app's, `startedBy` the name of who started it.
+    `agentRun`: of an agent run its number, by which it is asked for.
 
     `children`: how many runs it started itself, 10,000 at most; `waiting`: how many things it asks people now.
     """
 
     id: Uuid
     type: ProcessType
+    agent_run: int | None
     name: str
     namespace_name: str | None
     interaction: VersionReference | None

@@ -1,0 +1,35 @@
+"""What comes in over channels. Public: a channel's own app tells from its secrets whether it is genuine, and the caller has no key.
+
+Channels themselves are definitions (`definitions`).
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from fastapi import APIRouter, Request, Response
+
+from folkmoot.api.doors import Doorway
+from folkmoot.api.problems import responses
+from folkmoot.domain.channels import InboundRequest
+
+router = APIRouter(tags=["channels"])
+
+_BODY = {
+    "requestBody": {
+        "description": "As the channel's app has it, with the headers that prove where it comes from.",
+        "required": True,
+        "content": {
+            kind: {"schema": {"type": "string", "format": "binary"}}
+            for kind in ("application/json", "application/x-www-form-urlencoded", "message/rfc822")
+        },
+    }
+}
+
+
+@router.post("/channels/{channel_id}/inbound", responses=responses(400, 401, 404, 413, 422, 503), openapi_extra=_BODY)
+async def take_in(doors: Doorway, request: Request, channel_id: UUID) -> Response:
+    """Take in a message of a channel's other side. What is not genuine has no effect (401); what is sent again is answered the same."""
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    answered = await doors.inbound(channel_id, InboundRequest(headers, await request.body()))
+    return Response(answered.body, answered.status, media_type=answered.content_type)

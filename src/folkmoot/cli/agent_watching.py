@@ -1,0 +1,138 @@
+"""Watches an agent run on the terminal to its end, and takes what is typed as the answer to what it asks.
+
+With a worker in this process the run is worked on here; without one it is only watched. Ctrl-C leaves the run as it is. Deliberately
+absent: messages to an agent run, which takes none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from typing import Any
+
+from folkmoot.bootstrap import working
+from folkmoot.bootstrap.installation import Installation
+from folkmoot.cli import agent_json, exits, parting, screen
+from folkmoot.cli.agent_consents import Answering
+from folkmoot.cli.agent_following import Asked, answer_in, follow
+from folkmoot.cli.agent_printer import AgentPrinter
+from folkmoot.cli.keyboard import is_terminal, typed_lines
+from folkmoot.domain.agent_runs import AgentRun, AgentRunStatus, ChatItem
+from folkmoot.domain.items import StoredItem
+from folkmoot.domain.tenancy import Caller
+from folkmoot.kernel.errors import FolkmootError
+from folkmoot.runtime.worker import Worker
+from folkmoot.services import agent_runs
+from folkmoot.services.events import Hub
+
+
+class AgentWatching:
+    """`open` before the run is worked on, so that nothing is missed."""
+
+    def __init__(
+        self, installation: Installation, caller: Caller, run: AgentRun, *, shows_prompts: bool = False, as_json: bool = False
+    ) -> None:  # fmt: skip
+        self._installation = installation
+        self._caller = caller
+        self._run = run
+        self._as_json = as_json
+        self._hub = Hub(installation.database)
+        self._printer = AgentPrinter(run, shows_prompts=shows_prompts, is_typed_to=is_terminal())
+        self._asked: ChatItem | None = None
+        self._answer: str | None = None
+        self._is_left = asyncio.Event()
+        self._ended: AgentRun | None = None
+
+    async def open(self) -> None:
+        await self._hub.start()
+
+    async def close(self) -> None:
+        await self._hub.close()
+
+    async def until_end(self, *, worker: Worker | None = None) -> int:
+        """Shows the run to its end, prints its answer, and returns the exit code."""
+        work = asyncio.create_task(worker.run()) if worker is not None else None
+        with working.signals(self._on_signal):
+            try:
+                await self._until_end_or_left(work)
+                if self._ended is not None:
+                    self._show_result(self._ended)
+                    if worker is not None and self._ended.status is not AgentRunStatus.COMPLETED:
+                        await parting.until_stopped_below(
+                            self._installation, self._caller, self._run.run_id, is_left=self._is_left, say=self._printer.line
+                        )  # fmt: skip
+            finally:
+                self._printer.clear()
+                if worker is not None and work is not None:
+                    await parting.let_go(worker, work, is_left=self._is_left, say=self._printer.line)
+            if self._ended is None:
+                await self._show_left()
+        if self._ended is None or self._is_left.is_set():
+            return exits.INTERRUPTED
+        return exits.of_agent_run(self._ended.status)
+
+    async def _until_end_or_left(self, work: asyncio.Task[None] | None) -> None:
+        """Until the run has ended, a signal said to leave it, or its worker failed; that error is raised."""
+        watching = asyncio.create_task(self._watch())
+        typing = asyncio.create_task(self._pass_on())
+        leaving = asyncio.create_task(self._is_left.wait())
+        ends: set[asyncio.Task[None]] = {watching} if work is None else {watching, work}
+        try:
+            await asyncio.wait({*ends, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            for task in ends:
+                if task.done():
+                    task.result()
+        finally:
+            others: tuple[asyncio.Task[Any], ...] = (watching, typing, leaving)
+            for other in others:
+                other.cancel()
+            await asyncio.wait(others)
+
+    async def _watch(self) -> None:
+        after = 0
+        while self._ended is None:
+            # ends early where the terminal was too slow for the buffer: then on from the last item
+            async for event in follow(self._installation, self._hub, self._caller, id_=self._run.id, after=after):
+                self._printer.show(event)
+                match event:
+                    case StoredItem():
+                        after = event.sequence
+                        self._answer = answer_in(event) or self._answer
+                    case Asked(item=item):
+                        self._asked = item
+                    case AgentRun():
+                        self._run = event
+                        self._ended = event if event.completed_at is not None else None
+
+    async def _pass_on(self) -> None:
+        """Each typed line answers what is asked, as it was shown."""
+        answering = Answering(self._installation, self._caller, self._run.id)
+        async for line in typed_lines():
+            asked = self._asked
+            try:
+                await answering.answer(asked, line)
+                if self._asked is asked:
+                    self._asked = None
+            except FolkmootError as error:
+                self._printer.line(f"folkmoot: {screen.printable(str(error))}")
+
+    def _on_signal(self, _: signal.Signals) -> None:
+        self._is_left.set()
+
+    def _show_result(self, run: AgentRun) -> None:
+        self._printer.clear()
+        if self._as_json:
+            screen.put_json({**agent_json.agent_run(run), "answer": self._answer})
+        elif run.status is AgentRunStatus.COMPLETED and self._answer is not None:
+            screen.put(self._answer)
+        self._printer.end(run)
+
+    async def _show_left(self) -> None:
+        """How the run stands now that nobody watches it: it may have ended meanwhile."""
+        run = await agent_runs.get(self._installation.database, self._caller, id_=self._run.id)
+        if run.completed_at is not None:
+            self._printer.end(run)
+            return
+        self._printer.line(
+            f"The run is left as it is, and goes on where a worker runs. To see it: folkmoot agent watch {run.id}; to end it: folkmoot agent cancel {run.id}"
+        )

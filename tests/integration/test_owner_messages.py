@@ -1,0 +1,454 @@
+"""What goes to a run's owner over a channel and what comes back: the outbox, real servers of mail, signed webhooks, the inbound address
+(agent-runs.md, Consent and Channels; B14, B16, B71; F33, F35, F46)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from email.message import EmailMessage
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+import agents_at_hand as agents
+import panels
+import pytest
+import pytest_asyncio
+from agents_at_hand import Deeds, call, met, plan, script, step
+from api_at_hand import Served, served
+from channels_at_hand import world
+from crews import Crew, crew, until
+from mail_at_hand import Post, PostOffice, mailbox, post_office
+from standardwebhooks import Webhook
+
+from folkmoot.channels.registry import ChannelApps
+from folkmoot.domain.agent_runs import AgentRun
+from folkmoot.domain.channels import ChannelVersion
+from folkmoot.domain.references import Reference
+from folkmoot.domain.tenancy import Caller
+from folkmoot.kernel.ids import NewId
+from folkmoot.runtime.channel_reading import ChannelReading
+from folkmoot.runtime.channel_sending import ChannelMessages, channel_sending
+from folkmoot.runtime.sending import MOST_EACH
+from folkmoot.services import apply, consent_secrets, inbound
+from folkmoot.services import identities as identity_service
+from folkmoot.services import secrets as secret_service
+from folkmoot.services.apply import Document
+from folkmoot.store import channel_messages
+from folkmoot.store.channel_messages import DueChannelMessage
+from folkmoot.store.database import Database
+from folkmoot.vault.keys import key_of
+from folkmoot.vault.sealing import Vault
+from folkmoot.vault.texts import SecretText
+
+SIGNING = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+HIDDEN = "Bo\u202egnp.exe"
+RULES = script(
+    clerk=[
+        "Nothing.",
+        plan(step("Tell Bo.", "tell")),
+        [call("tell", who=HIDDEN, what="42")],
+        "Told.",
+        met("Bo knows that it is 42."),
+    ]
+)
+
+
+@dataclass
+class Receiver:
+    """A server of webhooks: keeps what it is sent, and answers with `status`."""
+
+    port: int = 0
+    status: int = 204
+    got: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
+
+    @property
+    def bodies(self) -> list[dict[str, Any]]:
+        return [json.loads(body) for _, body in self.got]
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)}
+        self.got.append((headers, await reader.readexactly(int(headers["content-length"]))))
+        writer.write(f"HTTP/1.1 {self.status} X\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".encode())
+        await writer.drain()
+        writer.close()
+
+
+@pytest_asyncio.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    made = Receiver()
+    server = await asyncio.start_server(made.serve, "127.0.0.1", 0)
+    made.port = server.sockets[0].getsockname()[1]
+    yield made
+    server.close()
+
+
+@dataclass
+class Bureau:
+    """A tenant whose agent `clerk` reaches its owner over the channel `line`."""
+
+    database: Database
+    caller: Caller
+    new_id: NewId
+    vault: Vault
+    apps: ChannelApps
+    deeds: Deeds
+
+    @property
+    def bench(self) -> Any:
+        return self.deeds.bench(RULES)
+
+    async def publish(
+        self, app: str, settings: Mapping[str, Any], *, address: str | None = None, **secrets: str
+    ) -> None:
+        for name, value in secrets.items():
+            await secret_service.put(
+                self.database, self.vault, self.caller, namespace="default", name=name, value=SecretText(value), new_id=self.new_id
+            )  # fmt: skip
+        links = {name: Reference(name=name) for name in secrets}
+        version = ChannelVersion(app, dict(settings), links)
+        await apply.apply(self.database, self.caller, [Document("default", "line", version)], new_id=self.new_id)
+        if address is not None:
+            await identity_service.put(
+                self.database, self.caller, user_id=self.caller.user_id, app=app, address=address
+            )
+        await agents.publish(
+            self.database, self.caller, self.new_id, bench=self.bench, settings=agents.ruled(channel="line")
+        )
+
+    async def start(self, **request: Any) -> AgentRun:
+        return await agents.start(self.database, self.caller, self.new_id, bench=self.bench, **request)
+
+    @asynccontextmanager
+    async def at_work(self) -> AsyncIterator[Crew]:
+        async with crew(
+            self.database, self.new_id, bench=self.bench, functions=self.deeds.functions, vault=self.vault
+        ) as made:
+            yield made
+
+    async def waiting(self, **request: Any) -> AgentRun:
+        run = await self.start(**request)
+        async with self.at_work():
+            await until(agents.awaits(self.database, self.caller, run))
+        return run
+
+    async def send(self) -> int:
+        return await channel_sending(
+            self.database,
+            self.vault,
+            self.apps,
+            chance=lambda: 0.5,
+            poll_seconds=60,
+            public_url="https://moot.example.org/",
+        ).send_due()
+
+    async def look(self) -> int:
+        await panels.execute(self.database, "delete from channel_look")
+        return await ChannelReading(
+            self.database, self.vault, self.apps, chance=lambda: 0.5, poll_seconds=60, tell=lambda _: None
+        ).look()
+
+    async def messages(self) -> list[dict[str, Any]]:
+        return await panels.fetch(self.database, "select * from channel_message order by created_at, message_id")
+
+    async def finish(self, run: AgentRun) -> AgentRun:
+        async with self.at_work():
+            await until(agents.ended(self.database, self.caller, run))
+        return await agents.now(self.database, self.caller, run)
+
+
+@pytest_asyncio.fixture
+async def bureau(database: Database, caller: Caller, new_id: NewId) -> AsyncIterator[Bureau]:
+    vault = Vault((key_of(b"k" * 32),), random_bytes=lambda n: b"n" * n)
+    async with world() as given:
+        yield Bureau(database, caller, new_id, vault, ChannelApps(given, found=()), Deeds())
+
+
+@pytest_asyncio.fixture
+async def office() -> AsyncIterator[PostOffice]:
+    async with post_office() as made:
+        yield made
+
+
+@pytest_asyncio.fixture
+async def post() -> AsyncIterator[Post]:
+    async with mailbox() as made:
+        yield made
+
+
+async def mails(bureau: Bureau, office: PostOffice, post: Post) -> None:
+    settings = {
+        "from": "Folkmoot <moot@example.org>", "replyAddress": "approvals@example.org", "smtpHost": "127.0.0.1", "smtpPort": office.port,
+        "smtpSecurity": "none", "imapHost": "127.0.0.1", "imapPort": post.port, "imapSecurity": "none", "imapUser": "moot",
+    }  # fmt: skip
+    await bureau.publish("email", settings, address="Olga@Example.org", imapPassword="pass")
+
+
+def reply_to(mail: EmailMessage, text: str, *, sender: str = "olga@example.org", id_: str = "<r1@x>") -> bytes:
+    made = EmailMessage()
+    made["From"], made["To"], made["Message-ID"] = sender, str(mail["Reply-To"]), id_
+    made["In-Reply-To"] = str(mail["Message-ID"])
+    quoted = "\n".join(f"> {line}" for line in str(mail.get_body(("plain",)).get_content()).splitlines())  # type: ignore[union-attr]
+    made.set_content(f"{text}\n\nOn Monday, Folkmoot wrote:\n{quoted}\n")
+    return made.as_bytes()
+
+
+async def test_an_owner_is_asked_by_mail_and_answers_by_a_reply(bureau: Bureau, office: PostOffice, post: Post) -> None:
+    """The whole trip: request, reply, outcome, end; each mail in the request's thread; the card is the real call, hidden characters shown (F33)."""
+    await mails(bureau, office, post)
+    run = await bureau.waiting()
+    assert await bureau.send() == 1
+    (request,) = office.got
+    text = str(request.get_body(("plain",)).get_content())  # type: ignore[union-attr]
+    assert "tell" in text and '"what": "42"' in text and "\u202e" not in text and "Bo" in text
+    assert f"https://moot.example.org/web/consent/{run.correlation_token}" in text
+    assert [
+        (each["kind"], each["sealed_secret"], each["delivered_at"] is not None) for each in await bureau.messages()
+    ] == [("consent.requested", None, True)], "the secret is gone once it is delivered"
+    await post.put(reply_to(request, "no way\nor maybe", id_="<r0@x>"))
+    await post.put(reply_to(request, "Approve", sender="eve@example.org", id_="<r-eve@x>"))
+    assert await bureau.look() == 2
+    assert (await agents.now(bureau.database, bureau.caller, run)).status == "awaiting_consent"
+    await post.put(reply_to(request, "Approve."))
+    assert await bureau.look() == 1 and await bureau.look() == 0, "read once"
+    done = await bureau.finish(run)
+    assert done.status == "completed" and bureau.deeds.done == [("tell", (HIDDEN, "42"))]
+    await bureau.send()
+    told = [(mail["Subject"], mail["In-Reply-To"]) for mail in office.got]
+    assert [reference for subject, reference in told if "approved" in subject] == [request["Message-ID"]]
+    ended = [mail for mail in office.got if "completed" in mail["Subject"]]
+    assert len(ended) == 1 and "Bo knows that it is 42." in str(ended[0].get_body(("plain",)).get_content())  # type: ignore[union-attr]
+    outcomes = [
+        str(mail.get_body(("plain",)).get_content())
+        for mail in office.got
+        if mail["In-Reply-To"] in ("<r0@x>", "<r-eve@x>", "<r1@x>")
+    ]  # type: ignore[union-attr]
+    assert (
+        len(outcomes) == 3
+        and any("could not be read" in each for each in outcomes)
+        and any("Done" in each for each in outcomes)
+    ), "B16"
+
+
+async def test_a_no_above_a_quoted_yes_declines(bureau: Bureau, office: PostOffice, post: Post) -> None:
+    await mails(bureau, office, post)
+    run = await bureau.waiting()
+    await bureau.send()
+    await post.put(reply_to(office.got[0], "No\nNot in my name.\n\n> APPROVE"))
+    await bureau.look()
+    item = await agents.asked(bureau.database, bureau.caller, run)
+    assert item.consent is not None and (item.consent.status, item.consent.reason) == ("declined", "Not in my name.")
+
+
+async def test_a_channel_that_is_down_for_an_hour_loses_nothing(bureau: Bureau, receiver: Receiver) -> None:
+    """Consent 1: if the request cannot be sent it is tried again with backoff; the run stays awaiting. replyParams are handed back untouched."""
+    await bureau.publish("webhook", {"url": f"http://127.0.0.1:{receiver.port}/hook"}, signing=SIGNING)
+    params = '{"a":  [1, 2]}'
+    receiver.status = 503
+    run = await bureau.waiting(reply_params=params)
+    await bureau.send()
+    (failed,) = await bureau.messages()
+    assert failed["attempts"] == 1 and "503" in failed["last_error"] and failed["sealed_secret"] is not None
+    for seconds in (10, 400, 2000):
+        await panels.shift_clock(bureau.database, seconds)
+        await bureau.send()
+    assert (
+        len(receiver.got) == 4 and (await agents.now(bureau.database, bureau.caller, run)).status == "awaiting_consent"
+    )
+    receiver.status = 204
+    await panels.shift_clock(bureau.database, 3 * 3600)
+    await bureau.send()
+    assert len({headers["webhook-id"] for headers, _ in receiver.got}) == 1, "deduplicated by its id"
+    data = receiver.bodies[-1]["data"]
+    assert (data["runId"], data["token"], data["replyParams"]) == (run.id, run.correlation_token, params) and len(
+        data["secret"]
+    ) == 16
+    (sent,) = await bureau.messages()
+    assert sent["delivered_at"] is not None and sent["sealed_secret"] is None and sent["last_error"] is None
+
+
+async def test_a_channel_that_refuses_for_good_is_given_up_and_the_owner_can_still_answer(
+    bureau: Bureau, receiver: Receiver
+) -> None:
+    await bureau.publish("webhook", {"url": f"http://127.0.0.1:{receiver.port}/hook"}, signing=SIGNING)
+    receiver.status = 302
+    run = await bureau.waiting()
+    await bureau.send()
+    (message,) = await bureau.messages()
+    assert (
+        message["given_up_at"] is not None and message["sealed_secret"] is None and "redirects" in message["last_error"]
+    )
+    await agents.consent(bureau.database, bureau.caller, run)
+    assert (await bureau.finish(run)).status == "completed"
+
+
+async def test_what_follows_a_request_waits_for_it_and_a_request_that_was_settled_is_not_sent(
+    bureau: Bureau, receiver: Receiver
+) -> None:
+    await bureau.publish("webhook", {"url": f"http://127.0.0.1:{receiver.port}/hook"}, signing=SIGNING)
+    receiver.status = 503
+    run = await bureau.waiting()
+    await bureau.send()
+    await agents.consent(bureau.database, bureau.caller, run)
+    receiver.status = 204
+    await bureau.send()
+    assert len(receiver.got) == 1, "the outcome of what was never asked is not told before the request is settled"
+    await panels.shift_clock(bureau.database, 600)
+    await bureau.send()
+    await panels.shift_clock(bureau.database, 600)
+    await bureau.send()
+    kinds = [(each["kind"], each["delivered_at"] is not None) for each in await bureau.messages()]
+    assert kinds == [("consent.requested", False), ("consent.decided", True)]
+
+
+async def test_two_senders_share_what_there_is_and_each_message_has_one(bureau: Bureau, receiver: Receiver) -> None:
+    """At least once, and once where nobody dies: a claim moves the message's time. Without it both would send."""
+    await bureau.publish("webhook", {"url": f"http://127.0.0.1:{receiver.port}/hook"}, signing=SIGNING)
+    for _ in range(3):
+        await bureau.start()
+    async with bureau.at_work():
+        await until(partial(_all_wait, bureau, 3))
+    sent = await asyncio.gather(bureau.send(), bureau.send())
+    assert sum(sent) == 3 and len(receiver.got) == 3
+    await panels.execute(bureau.database, "update channel_message set ready_at = folkmoot_now(), delivered_at = null")
+    async with bureau.database.writer() as one, bureau.database.writer() as other:
+        claims = [
+            await channel_messages.claim(w, limit=16, limit_each=MOST_EACH, busy={}, lease_seconds=60)
+            for w in (one, other)
+        ]
+    assert [len(each) for each in claims] == [3, 0]
+
+
+async def test_without_the_claim_both_senders_send(
+    bureau: Bureau, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The negative control of the test above."""
+    await bureau.publish("webhook", {"url": f"http://127.0.0.1:{receiver.port}/hook"}, signing=SIGNING)
+    await bureau.waiting()
+    claim = channel_messages.claim
+
+    async def unclaimed(writer: Any, **named: Any) -> list[DueChannelMessage]:
+        found = await claim(writer, **named)
+        await writer.connection.execute(
+            "update channel_message set ready_at = folkmoot_now() where ready_at is not null"
+        )
+        return found
+
+    monkeypatch.setattr(channel_messages, "claim", unclaimed)
+    both = [ChannelMessages(bureau.database, bureau.vault, bureau.apps, lambda: 0.5, None) for _ in range(2)]
+    due = [(each, await each.claim(limit=16, busy={})) for each in both]
+    await asyncio.gather(*(each.send(message) for each, messages in due for message in messages))
+    assert len(receiver.got) == 2
+
+
+async def _all_wait(bureau: Bureau, count: int) -> bool:
+    rows = await panels.fetch(bureau.database, "select count(*) as n from agent_run where status = 'awaiting_consent'")
+    return int(rows[0]["n"]) == count
+
+
+async def test_an_expiry_is_announced_once_over_the_channel_it_came_by(bureau: Bureau, receiver: Receiver) -> None:
+    """Consent 4: with replyParams; also by two sweeps at once."""
+    await bureau.publish("webhook", {"url": f"http://127.0.0.1:{receiver.port}/hook"}, signing=SIGNING)
+    run = await bureau.waiting(reply_params='{"x": 1}')
+    await bureau.send()
+    await panels.shift_clock(bureau.database, 3 * 24 * 3600 + 5)
+    assert (await bureau.finish(run)).status == "expired"
+    await bureau.send()
+    assert [(each["type"], each["data"]["replyParams"]) for each in receiver.bodies] == [
+        ("consent.requested", '{"x": 1}'), ("consent.expired", '{"x": 1}')
+    ]  # fmt: skip
+    assert "secret" not in receiver.bodies[1]["data"] and bureau.deeds.done == []
+
+
+class TestInbound:
+    """`POST /channels/{id}/inbound` over real HTTP: public, and nothing that is not the channel's own has any effect."""
+
+    @pytest_asyncio.fixture
+    async def server(self, database_dsn: str, tmp_path: Any) -> AsyncIterator[Served]:
+        async with served(database_dsn, data_dir=tmp_path) as made:
+            yield made
+
+    async def test_a_signed_answer_counts_and_everything_else_is_refused(
+        self, server: Served, bureau: Bureau, receiver: Receiver
+    ) -> None:
+        """F35, F36, F46, B71: unsigned, altered, old and future requests; the same twice; another channel; GET decides nothing (B14)."""
+        bureau = replace(bureau, vault=server.installation.vault)
+        await bureau.publish("webhook", {"url": f"http://127.0.0.1:{receiver.port}/hook"}, signing=SIGNING)
+        run = await bureau.waiting()
+        await bureau.send()
+        data = receiver.bodies[0]["data"]
+        channel = (await bureau.messages())[0]["channel_id"]
+        path = f"/channels/{channel}/inbound"
+        answer = {"token": data["token"], "secret": data["secret"], "decision": "approve"}
+        body = json.dumps({"type": "consent.answer", "data": answer}).encode()
+        client = server.of(None)
+        now = (await panels.fetch(bureau.database, "select folkmoot_now() as now"))[0]["now"]
+
+        def signed(id_: str, *, seconds: int = 0, text: bytes = body) -> dict[str, str]:
+            at = now.replace(microsecond=0) + timedelta(seconds=seconds)
+            return {
+                "webhook-id": id_, "webhook-timestamp": str(int(at.timestamp())), "content-type": "application/json",
+                "webhook-signature": Webhook(SIGNING).sign(id_, at, text.decode()),
+            }  # fmt: skip
+
+        for headers in (
+            {},
+            signed("old", seconds=-400),
+            signed("future", seconds=400),
+            {**signed("x"), "webhook-id": "y"},
+        ):
+            assert (await client.post(path, content=body, headers=headers)).status_code == 401
+        altered = body.replace(b"approve", b"decline")
+        assert (await client.post(path, content=altered, headers=signed("altered"))).status_code == 401
+        assert (await client.get(path)).status_code == 405
+        assert (
+            await client.post(f"/channels/{UUID(int=3)}/inbound", content=body, headers=signed("z"))
+        ).status_code == 404
+        assert (await client.post(path, content=b"{", headers=signed("json", text=b"{"))).status_code == 400
+        assert (await agents.now(bureau.database, bureau.caller, run)).status == "awaiting_consent"
+        told = [(await client.post(path, content=body, headers=signed("one"))).json() for _ in range(2)]
+        assert told[0] == told[1] == {"outcomes": [{"outcome": "done", "detail": told[0]["outcomes"][0]["detail"]}]}
+        late = (await client.post(path, content=body, headers=signed("two"))).json()
+        assert late["outcomes"][0]["outcome"] == "already_decided"
+        assert (await bureau.finish(run)).status == "completed" and len(bureau.deeds.done) == 1
+
+
+async def test_a_request_on_its_way_is_sealed_again_when_the_key_changes(bureau: Bureau, receiver: Receiver) -> None:
+    """F45: rotation while runs are live; the old key opens nothing any more, and the request is sent all the same."""
+    await bureau.publish("webhook", {"url": f"http://127.0.0.1:{receiver.port}/hook"}, signing=SIGNING)
+    await bureau.waiting()
+    before = (await bureau.messages())[0]["sealed_secret"]
+    both = Vault((key_of(b"n" * 32), key_of(b"k" * 32)), random_bytes=lambda n: b"m" * n)
+    assert (
+        await secret_service.rotate(bureau.database, both, bureau.caller) == 2
+    )  # the channel's own, and the request's
+    assert (await bureau.messages())[0]["sealed_secret"] != before
+    await replace(bureau, vault=Vault((key_of(b"n" * 32),), random_bytes=lambda n: b"o" * n)).send()
+    assert len(receiver.bodies[0]["data"]["secret"]) == 16
+
+
+async def test_a_channel_that_cannot_be_made_ready_is_not_there_for_strangers(
+    bureau: Bureau, receiver: Receiver
+) -> None:
+    """Its own words are for its tenant: a deleted secret is a 404 outside, and the reason is on the message inside."""
+    await bureau.publish("webhook", {"url": f"http://127.0.0.1:{receiver.port}/hook"}, signing=SIGNING)
+    await bureau.waiting()
+    await panels.execute(bureau.database, "delete from secret")
+    await bureau.send()
+    (message,) = await bureau.messages()
+    assert "secret" in message["last_error"] and message["ready_at"] is not None
+    with pytest.raises(Exception, match="There is no channel"):
+        await inbound.receive(
+            bureau.database,
+            bureau.vault,
+            bureau.apps,
+            channel_id=message["channel_id"],
+            request=None,
+            tell=lambda _: None,  # type: ignore[arg-type]
+        )
+    assert consent_secrets.seal(Vault((), random_bytes=bytes), bureau.caller.tenant_id, UUID(int=1), "s") is None
