@@ -174,8 +174,8 @@ async def test_crash_each_time_an_agent_run_reaches_a_point(
     [
         pytest.param("after_claim", 3, id="as the runs that expired are claimed to be ended"),
         pytest.param("after_delegation", 1, id="before the run above waits", marks=pytest.mark.chaos),
-        pytest.param("before_commit", 14, id="as the first of them ends", marks=pytest.mark.chaos),
-        pytest.param("after_commit", 14, id="as the first of them has ended", marks=pytest.mark.chaos),
+        pytest.param("before_commit", 11, id="as the first of them ends", marks=pytest.mark.chaos),
+        pytest.param("after_commit", 11, id="as the first of them has ended", marks=pytest.mark.chaos),
     ],
 )
 async def test_crash_as_a_consent_expires_ends_all_that_waited_and_tells_once(
