@@ -15,6 +15,7 @@ import crews
 import panels
 import pytest
 import pytest_asyncio
+from crash_agents import MATRIX as AGENTS_MATRIX
 from crews import until
 from keyed_models import CRASHES as KEYS_MATRIX
 from panel_with_tools import panel, transcript
@@ -94,7 +95,8 @@ async def survives(crew: Hands, new_id: NewId, started: Started, *, fault: str) 
 
 async def test_every_fault_point_is_used(database: Database, new_id: NewId, crew: Hands) -> None:
     """Faults.md, head: each registered point is used by the crash matrix, and is reached as often as it says."""
-    assert {point for point, _ in (*MATRIX, *WAITING_MATRIX, *KEYS_MATRIX, *SWARM_MATRIX)} == set(fault_points.POINTS)
+    used = (*MATRIX, *WAITING_MATRIX, *KEYS_MATRIX, *SWARM_MATRIX, *AGENTS_MATRIX)
+    assert {point for point, _ in used} == set(fault_points.POINTS)
     reached: Counter[str] = Counter()
     started = await panels.start(database, new_id, panel(new_id))
     for point in fault_points.POINTS:

@@ -11,7 +11,7 @@ from typing import Any
 import agents_at_hand as agents
 import panels
 from agents_at_hand import Deeds, call, met, plan, script, step
-from crews import Listening, crew, until
+from crews import Listening, crew, rescuers, until
 
 from folkmoot.domain import items
 from folkmoot.domain.agent_runs import AgentRun, AgentRunStatus
@@ -22,6 +22,7 @@ from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.ids import NewId
 from folkmoot.services import agent_runs, definitions, users
 from folkmoot.services.closure import Workbench
+from folkmoot.store import runs
 from folkmoot.store.database import Database
 
 SENDS = plan(step("Tell Bo.", "tell"))
@@ -182,6 +183,35 @@ async def test_a_consent_that_expires_ends_root_and_delegated_runs_together(
     found = await agent_runs.page(database, caller, wanted=agent_runs.AgentRunFilter(), after=None, limit=10)
     assert [each.status for each in found] == ["expired"] * 3 and len(model.requests) == asked and deeds.done == []
     assert (await agents.asked(database, caller, root)).consent.status == "expired"  # type: ignore[union-attr]
+
+
+async def test_a_run_above_that_a_lost_worker_holds_expires_with_the_one_below(
+    database: Database, caller: Caller, new_id: NewId
+) -> None:
+    """Consent 4: together, also where the worker of the run above died before it paused; it reads no result of what expired, and goes on with nothing."""
+    deeds = Deeds()
+    rules = script(boss=delegates("clerk"), **telling("clerk"))
+    bench = await crew_of(
+        database, caller, new_id, deeds, rules, ("boss", "clerk"), boss={"consent_time": timedelta(hours=2)}
+    )
+    root = await agents.start(database, caller, new_id, bench=bench, name="boss")
+    async with crew(database, new_id, bench=bench, functions=deeds.functions):
+        await until(agents.awaits(database, caller, root))
+    lost = await panels.register(database, new_id, lease_seconds=1)
+    await panels.execute(
+        database,
+        "update process set status = 'Running', worker_id = $1, claim_id = folkmoot_new_id(), claimed_at = folkmoot_now(), await_ids = null "
+        "where run_id = $2",
+        lost, root.run_id,
+    )  # fmt: skip
+    await panels.shift_clock(database, 2 * 3600 + 1)
+    async with database.writer() as writer:
+        assert await runs.expire(writer, caller.tenant_id)
+    model = Listening()
+    async with rescuers(database, new_id, deeds.functions, bench=bench, model=model):
+        await until(agents.ended(database, caller, root))
+    found = await agent_runs.page(database, caller, wanted=agent_runs.AgentRunFilter(), after=None, limit=10)
+    assert [each.status for each in found] == ["expired"] * 2 and model.requests == [] and deeds.done == []
 
 
 async def test_a_cancelled_root_takes_its_delegation_along(database: Database, caller: Caller, new_id: NewId) -> None:

@@ -32,11 +32,12 @@ def applies(rule: ConsentRule, arguments: dict[str, Json]) -> bool:
         return True
     match rule.comparison:
         case Comparison.EQUALS:
-            return _is_same(found, rule.value)
+            return _kind(found) is not _kind(rule.value) or _is_same(found, rule.value)
         case Comparison.DIFFERS:
             return not _is_same(found, rule.value)
         case Comparison.CONTAINS:
-            return _contains(found, rule.value)
+            is_held = isinstance(found, str | dict | list) or _kind(found) is _kind(rule.value)
+            return not is_held or _contains(found, rule.value)
         case Comparison.ABOVE | Comparison.BELOW:
             if not (_is_number(found) and _is_number(rule.value)):
                 return True
@@ -57,6 +58,11 @@ def _argument(name: str, arguments: Json) -> Json:
         else:
             return _MISSING
     return found
+
+
+def _kind(value: Json) -> type:
+    """The JSON type: all numbers are of one, and a truth is none."""
+    return float if _is_number(value) else type(value)
 
 
 def _is_number(value: Json) -> bool:

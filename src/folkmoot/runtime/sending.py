@@ -100,8 +100,10 @@ class Sending(Generic[M]):
             await self._wait_for_news()
 
     async def _wait_for_news(self) -> None:
+        # `wait_for` would swallow a close that comes together with news (before Python 3.12)
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._news.wait(), self._poll_seconds)
+            async with asyncio.timeout(self._poll_seconds):
+                await self._news.wait()
 
     async def _begin(self) -> int:
         """Claim as many as there are places for, and begin to send them; how many."""

@@ -48,6 +48,9 @@ async def note(connection: asyncpg.Connection, append: Append) -> None:
     """What an append of an agent run adds beside items and facts, in its transaction, once all of it was written."""
     claim, change = append.claim, append.agent
     assert change is not None
+    if append.pause is not None and append.pause.awaits:
+        awaited = [run_id for each in append.pause.awaits for run_id in each.run_ids]
+        await _sql.join_consent(connection, tenant_id=claim.tenant_id, sub_run_ids=awaited)
     payload = json_text(safe_json(change.payload))
     await _sql.note(
         connection, tenant_id=claim.tenant_id, run_id=claim.run_id, phase=change.phase.value, payload_id=change.payload_id,

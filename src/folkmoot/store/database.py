@@ -29,6 +29,9 @@ _HAS_WALLS = f"""
 select exists (select from pg_roles where rolname = '{WALL_ROLE}' and pg_has_role(oid, 'set'))
     and exists (select from pg_policies where schemaname = current_schema() and tablename = 'tenant' and policyname = 'tenant_wall')"""
 _NOTIFY_BYTES = 7000
+IDLE_IN_TRANSACTION_SECONDS = (
+    30.0  # between two statements of a transaction, none of which waits for a network or a person
+)
 OUTAGES = (
     OSError,
     TimeoutError,
@@ -38,6 +41,7 @@ OUTAGES = (
     asyncpg.InsufficientResourcesError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
+    asyncpg.IdleInTransactionSessionTimeoutError,  # this process stood still
     asyncpg.InternalClientError,  # a connection that was cut while it was being used
     asyncpg.ReadOnlySQLTransactionError,  # a failover: this server is no longer the one that writes
 )
@@ -55,7 +59,7 @@ def queries(noun: str) -> Any:
 
 
 async def _keep(_: Connection) -> None:
-    """Nothing to reset when a connection goes back: what we set, we set for one transaction."""
+    """Nothing to reset when a connection goes back: what we set, we set for one transaction, or for good (`_bounded`)."""
 
 
 class Reader:
@@ -122,7 +126,9 @@ class Database:
     @staticmethod
     async def open(dsn: str, *, connections: int = 8) -> Database:
         async with reaching(dsn):
-            pool = await asyncpg.create_pool(dsn, min_size=1, max_size=connections, command_timeout=60, reset=_keep)
+            pool = await asyncpg.create_pool(
+                dsn, min_size=1, max_size=connections, command_timeout=60, reset=_keep, init=_bounded
+            )
         async with pool.acquire() as connection:
             version = int(await connection.fetchval("show server_version_num"))
             has_walls = version >= OLDEST_SERVER and await connection.fetchval(_HAS_WALLS)
@@ -162,7 +168,15 @@ class Database:
     async def connect(self) -> asyncpg.Connection:
         """A connection of one's own, outside the pool: to listen, to ping, to append."""
         async with reaching(self.dsn):
-            return await asyncpg.connect(self.dsn, command_timeout=60)
+            connection = await asyncpg.connect(self.dsn, command_timeout=60)
+            await _bounded(connection)
+            return connection
+
+
+async def _bounded(connection: Connection) -> None:
+    """A process that stands still in the middle of a transaction (stopped, swapped out, cut off) keeps its locks so long and no longer: it may hold
+    the sweep's, without which nobody is taken over from, its own runs included."""
+    await connection.execute(f"set idle_in_transaction_session_timeout = {IDLE_IN_TRANSACTION_SECONDS * 1000:.0f}")
 
 
 async def try_lock(writer: Writer, number: int) -> bool:

@@ -166,9 +166,31 @@ create function folkmoot_tell_owner(
         and d.place = (select max(place) from folkmoot_delegation(tenant, run))
 $$;
 
+-- All runs of a delegation await one consent, from the one that asks up to the root. While a specialist waits for a person nobody above it is at
+-- work: their time stops, as its own does.
+create function folkmoot_all_await(
+    tenant uuid, run uuid, call uuid, item uuid, spoken_in uuid, since timestamptz, until timestamptz
+) returns void language plpgsql as $$
+declare
+    t timestamptz := folkmoot_now();
+begin
+    update agent_run a set
+        status = 'awaiting_consent', chat_item_id = item, pending_tool_id = call, awaiting_since = since, expires_at = until, modified_at = t,
+        conversation_id = coalesce(a.conversation_id, spoken_in),
+        pending_specialist = (
+            select g.name from folkmoot_delegation(tenant, run) below
+            join process p on p.tenant_id = tenant and p.run_id = below.run_id
+            join definition g on g.tenant_id = tenant and g.definition_id = p.definition_id
+            where below.place = d.place - 1)
+    from folkmoot_delegation(tenant, run) d
+    where a.tenant_id = tenant and a.run_id = d.run_id and a.status in ('running', 'awaiting_consent');
+    update process p set execution_time = p.execution_time + (t - p.awaits_since), awaits_since = null, ready_at = case when p.ready_at <= t then p.ready_at end
+    from folkmoot_delegation(tenant, run) d
+    where p.tenant_id = tenant and p.run_id = d.run_id and d.place > 0 and p.status = 'PendingSubInteractions' and p.awaits_since is not null;
+end $$;
+
 -- A run pauses for its owner's consent, within the transaction of its pause: the chat item, the root's request over its channel, and all
--- runs of the delegation. Asked again, after a wake for nothing, it is the same item, and nothing is sent twice. While a specialist waits for a
--- person nobody above it is at work: their time stops, as its own does.
+-- runs of the delegation. Asked again, after a wake for nothing, it is the same item, and nothing is sent twice.
 create function folkmoot_await_consent(
     tenant uuid, run uuid, call uuid, item uuid, new_conversation uuid, shown jsonb, hash bytea, asking text, secret bytea, sealed bytea, message uuid
 ) returns uuid language plpgsql as $$
@@ -198,20 +220,26 @@ begin
                 hash, asking, 'pending', until, secret);
         perform folkmoot_tell_owner(tenant, run, message, item, 'consent.requested', '{}', sealed, t);
     end if;
-    update agent_run a set
-        status = 'awaiting_consent', chat_item_id = found, pending_tool_id = call, awaiting_since = t, expires_at = until, modified_at = t,
-        conversation_id = coalesce(a.conversation_id, conversation_of),
-        pending_specialist = (
-            select g.name from folkmoot_delegation(tenant, run) below
-            join process p on p.tenant_id = tenant and p.run_id = below.run_id
-            join definition g on g.tenant_id = tenant and g.definition_id = p.definition_id
-            where below.place = d.place - 1)
-    from folkmoot_delegation(tenant, run) d
-    where a.tenant_id = tenant and a.run_id = d.run_id and a.status in ('running', 'awaiting_consent');
-    update process p set execution_time = p.execution_time + (t - p.awaits_since), awaits_since = null, ready_at = case when p.ready_at <= t then p.ready_at end
-    from folkmoot_delegation(tenant, run) d
-    where p.tenant_id = tenant and p.run_id = d.run_id and d.place > 0 and p.status = 'PendingSubInteractions' and p.awaits_since is not null;
+    perform folkmoot_all_await(tenant, run, call, found, conversation_of, t, until);
     return found;
+end $$;
+
+-- A run pauses for one that it delegated, which may have asked before: this one was slower, or its worker died in between. Then it awaits the same
+-- consent, with all above it. The one below is locked first, as a claim does: a consent that is asked or answered at this moment is either seen here
+-- or finds this pause. It asks as deep as the same chat item is held.
+create function folkmoot_join_consent(tenant uuid, awaited uuid[]) returns void language plpgsql as $$
+declare
+    below agent_run;
+    asking uuid;
+begin
+    perform from agent_run where tenant_id = tenant and run_id = any(awaited) for update;
+    select * into below from agent_run where tenant_id = tenant and run_id = any(awaited) and status = 'awaiting_consent' limit 1;
+    if not found then
+        return;
+    end if;
+    select run_id into asking from chat_item where tenant_id = tenant and chat_item_id = below.chat_item_id;
+    perform folkmoot_all_await(
+        tenant, asking, below.pending_tool_id, below.chat_item_id, below.conversation_id, below.awaiting_since, below.expires_at);
 end $$;
 
 -- A claim takes a run out of awaiting consent, and with it all above it that awaited the same. Their time goes on.
@@ -297,9 +325,12 @@ begin
         return null;
     end if;
     if new.outcome = 'Expired' then
-        update process p set before_timeout_status = 'PendingApproval', ready_at = t, signal_number = p.signal_number + 1, updated_at = t
+        -- one that a worker holds, which may be a dead one, learns of it when it is claimed next
+        update process p set
+            before_timeout_status = 'PendingApproval', ready_at = case when p.worker_id is null then t else p.ready_at end,
+            signal_number = p.signal_number + 1, updated_at = t
         from folkmoot_delegation(new.tenant_id, new.run_id) d
-        where p.tenant_id = new.tenant_id and p.run_id = d.run_id and d.place > 0 and p.ended_at is null and p.worker_id is null;
+        where p.tenant_id = new.tenant_id and p.run_id = d.run_id and d.place > 0 and p.ended_at is null;
         update agent_run a set status = 'expired', modified_at = t
         from folkmoot_delegation(new.tenant_id, new.run_id) d
         where a.tenant_id = new.tenant_id and a.run_id = d.run_id and a.status = 'awaiting_consent' and a.chat_item_id = item.chat_item_id;

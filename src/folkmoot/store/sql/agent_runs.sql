@@ -29,6 +29,9 @@ where tenant_id = :tenant_id and run_id = :run_id and call_id = any(:call_ids::u
 select folkmoot_await_consent(:tenant_id, :run_id, :call_id, :chat_item_id, :conversation_id, :card::jsonb, :hash, :asked_by, :secret_hash,
                               :sealed_secret, :message_id);
 
+-- name: join_consent$
+select folkmoot_join_consent(:tenant_id, :sub_run_ids::uuid[]);
+
 -- name: get^
 select a.*, p.definition_id, p.definition_version, g.name as agent_name, p.created_by, p.last_sequence, t.name as tenant_name
 from agent_run a join process p on p.tenant_id = a.tenant_id and p.run_id = a.run_id
