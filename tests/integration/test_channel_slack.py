@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 import pytest
 import pytest_asyncio
-from channels_at_hand import MESSAGE_ID, TOKEN, message, setup_of, world
+from channels_at_hand import CHAT_ITEM_ID, MESSAGE_ID, TOKEN, message, setup_of, world
 from recording_server import Received, RecordingServer, reply
 from slack_sdk.signature import SignatureVerifier
 
@@ -32,6 +32,8 @@ from folkmoot.domain.channels import (
 BOT, SIGNING = "xoxb-1-2-three", "8f742231b10e8888abcd99yyyzzz85a5"
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LIMITS = {"header": 150, "section": 3_000, "button": 75}
+
+VALUE = f"{TOKEN}.{CHAT_ITEM_ID}"
 
 
 @dataclass
@@ -107,14 +109,16 @@ def kinds(posted: dict[str, Any]) -> list[str]:
 # sending
 
 
-async def test_a_request_has_two_buttons_that_carry_the_token_alone(app: Channel, workspace: Workspace) -> None:
+async def test_a_request_has_two_buttons_that_carry_the_token_and_which_request_it_is(
+    app: Channel, workspace: Workspace
+) -> None:
     delivery = await app.send(setup(), message())
     ((ts, posted),) = workspace.posted.items()
     assert delivery == Delivery(f"C0123456:{ts}")
     assert kinds(posted) == ["header", "section", "context", "actions"]
     approve, decline = posted["blocks"][-1]["elements"]
-    assert (approve["style"], approve["value"], "confirm" in approve) == ("primary", TOKEN, False)
-    assert (decline["style"], decline["value"], decline["confirm"]["style"]) == ("danger", TOKEN, "danger")
+    assert (approve["style"], approve["value"], "confirm" in approve) == ("primary", VALUE, False)
+    assert (decline["style"], decline["value"], decline["confirm"]["style"]) == ("danger", VALUE, "danger")
     assert "abcdefgh234567ab" not in json.dumps(posted)  # the secret: who clicks is proven
     assert posted["metadata"]["event_payload"] == {"message_id": str(MESSAGE_ID)}
 
@@ -238,7 +242,7 @@ def click(action: str = "folkmoot_approve", **changes: Any) -> dict[str, Any]:
         "channel": {"id": "C0123456", "name": "approvals"},
         "response_url": "https://hooks.slack.example/actions/T0TEAM/1/2",
         "actions": [
-            {"action_id": action, "block_id": "b", "type": "button", "value": TOKEN, "action_ts": "1700000001.0"}
+            {"action_id": action, "block_id": "b", "type": "button", "value": VALUE, "action_ts": "1700000001.0"}
         ],
     }
     return {**parts, **changes}
@@ -268,7 +272,7 @@ def clicked(payload: dict[str, Any], **more: Any) -> InboundRequest:
 async def test_a_click_is_an_answer_of_a_proven_sender(app: Channel, action: str, answer: Answer) -> None:
     got = await app.receive(setup(), clicked(click(action)))
     (received,) = got.answers
-    assert (received.answer, received.token, received.secret) == (answer, TOKEN, None)
+    assert (received.answer, received.token, received.secret, received.about) == (answer, TOKEN, None, CHAT_ITEM_ID)
     assert (received.sender, received.is_proven) == ("T0TEAM:U0OWNER", True)
     assert got.http is not None and (got.http.status, got.http.body) == (200, b"")
 

@@ -25,7 +25,7 @@ from folkmoot.domain.agent_runs import AgentRun, ChatItem
 from folkmoot.domain.channels import Answer, AnswerOutcome, ChannelVersion, OutcomeKind, ReceivedAnswer
 from folkmoot.domain.rights import Role
 from folkmoot.domain.tenancy import Caller, User
-from folkmoot.kernel.errors import AlreadyDecided, NotFound, NotPermitted, StaleApproval, TooLate
+from folkmoot.kernel.errors import AlreadyDecided, NotFound, NotPermitted, StaleApproval, TooLate, Unreachable
 from folkmoot.kernel.ids import NewId
 from folkmoot.services import agent_runs, apply, channel_answers, consent_secrets, consents, users
 from folkmoot.services import identities as identity_service
@@ -342,3 +342,108 @@ async def test_nobody_learns_of_a_run_by_its_token_alone(desk: Desk) -> None:
     """correlationToken: it finds the run, and that is all it does."""
     outcome = await desk.answer(sender="eve@example.com")
     assert "tell" not in outcome.words and "Bo" not in outcome.words and "clerk" not in outcome.words
+
+
+async def test_a_second_click_on_an_old_card_decides_nothing_new(
+    database: Database, caller: Caller, new_id: NewId
+) -> None:
+    """B05, F32: a proven answer is about the request that it names: one that was decided, whatever is asked now."""
+    await identity_service.put(database, caller, user_id=caller.user_id, app="slack", address="T1:U1")
+    deeds = Deeds()
+    twice = plan(step("Tell Bo.", "tell"), step("Tell Eve.", "tell"))
+    rules = script(
+        clerk=[
+            "Nothing.",
+            twice,
+            [call("tell", who="Bo", what="42")],
+            "Told.",
+            [call("tell", who="Eve", what="ALL")],
+            "Told.",
+            met("Told."),
+        ]
+    )
+    bench = deeds.bench(rules)
+    await apply.apply(database, caller, [Document("default", "slk", ChannelVersion("slack"))], new_id=new_id)
+    await agents.publish(database, caller, new_id, bench=bench, settings=agents.ruled(channel="slk"))
+    run = await agents.start(database, caller, new_id, bench=bench)
+    (row,) = await panels.fetch(database, "select channel_id from agent_run")
+
+    async def click(number: int, about: UUID | None) -> AnswerOutcome:
+        received = ReceivedAnswer(f"t{number}", run.correlation_token, None, "T1:U1", True, Answer.APPROVE, about=about)
+        return await channel_answers.answer_over_channel(
+            database,
+            tenant_id=caller.tenant_id,
+            channel_id=row["channel_id"],
+            app="slack",
+            received=received,
+            tell=lambda _: None,
+        )
+
+    async with crew(database, new_id, bench=bench, functions=deeds.functions) as made:
+        await until(agents.awaits(database, caller, run))
+        first = (await agents.asked(database, caller, run)).chat_item_id
+        assert (await click(1, first)).kind is OutcomeKind.DONE
+        made.tell({"to": "workers"})
+
+        async def asks_again() -> bool:
+            now = await agents.now(database, caller, run)
+            return now.status == "awaiting_consent" and now.chat_item_id != first
+
+        await until(asks_again)
+        assert (await click(2, first)).kind is OutcomeKind.ALREADY_DECIDED
+        assert (await click(3, None)).kind is OutcomeKind.NOT_FOUND
+        assert (await click(4, new_id())).kind is OutcomeKind.NOT_FOUND
+    assert deeds.done == [("tell", ("Bo", "42"))]
+
+
+async def test_whoever_starts_a_run_does_not_choose_where_its_owner_is_asked(desk: Desk) -> None:
+    """B15: else they would be sent the request with its secret, and answer in the owner's name."""
+    eve = replace(desk.caller, user_id=desk.new_id(), user_name="Eve", role=Role.OPERATOR)
+    await apply.apply(
+        desk.database, desk.caller, [Document("default", "eves", ChannelVersion(APP, MAILS))], new_id=desk.new_id
+    )
+    with pytest.raises(NotPermitted, match="theirs to say"):
+        await agents.start(desk.database, eve, desk.new_id, bench=desk.bench, channel="eves")
+    owner = replace(eve, user_id=desk.owner.user_id, user_name="Olga")
+    assert (await agents.start(desk.database, owner, desk.new_id, bench=desk.bench, channel="eves")).channel == APP
+
+
+async def test_an_answer_in_an_outage_may_come_again(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """F20, B67: what was not looked at has no outcome, and nobody is told where the database is."""
+
+    async def down(*_: Any, **__: Any) -> Any:
+        raise Unreachable("The database at db.internal:5432 cannot be reached.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(channel_answers.consents, "decide", down)
+        with pytest.raises(Unreachable):
+            await desk.answer()
+    assert (await desk.answer()).kind is OutcomeKind.DONE
+
+
+async def test_what_was_refused_over_a_channel_is_in_the_audit_log(desk: Desk) -> None:
+    """F31, F37: with the channel, what it was about, and the sender that was claimed; by nobody where nobody is known."""
+    await desk.answer(1, secret="wrong")
+    await desk.answer(2, sender="eve@example.com", answer=Answer.DECLINE)
+    await desk.answer(3)
+    await desk.answer(4, answer=Answer.DECLINE)
+    rows = await panels.fetch(
+        desk.database, "select user_name, channel, detail::jsonb ->> 'code' as code, detail::jsonb ->> 'sender' as sender from audit "
+        "where action = 'approval.refused' order by at"
+    )  # fmt: skip
+    assert [(each["user_name"], each["channel"], each["code"], each["sender"]) for each in rows] == [
+        ("Olga", APP, "not_yours", "olga@example.com"),
+        ("somebody", APP, "not_yours", "eve@example.com"),
+        ("Olga", APP, "already_decided", "olga@example.com"),
+    ]
+
+
+async def test_an_app_that_proves_nobody_in_particular_decides_nothing(desk: Desk) -> None:
+    assert (await desk.answer(1, is_proven=True, sender=None)).kind is OutcomeKind.NOT_YOURS
+
+
+async def test_an_unproven_id_cannot_be_taken_before_its_owner_comes(desk: Desk) -> None:
+    """B71: whoever knows the id of the owner's mail neither answers in its place nor learns what it was answered."""
+    assert (await desk.answer(1, sender="eve@example.com", secret="x")).kind is OutcomeKind.NOT_YOURS
+    assert (await desk.answer(1)).kind is OutcomeKind.DONE
+    assert (await desk.answer(1, sender="eve@example.com", secret="y")).kind is OutcomeKind.NOT_YOURS

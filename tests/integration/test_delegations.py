@@ -4,12 +4,14 @@ Delegation and Consent 0; B10, B37, B38; F58, F59)."""
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
 import agents_at_hand as agents
 import panels
+import pytest
 from agents_at_hand import Deeds, call, met, plan, script, step
 from crews import Listening, crew, rescuers, until
 
@@ -19,6 +21,7 @@ from folkmoot.domain.agent_settings import AgentBudget, AgentRunSettings
 from folkmoot.domain.definitions import DefinitionKind, Reference
 from folkmoot.domain.rights import Role
 from folkmoot.domain.tenancy import Caller
+from folkmoot.kernel.errors import BadDefinition
 from folkmoot.kernel.ids import NewId
 from folkmoot.services import agent_runs, definitions, users
 from folkmoot.services.closure import Workbench
@@ -348,3 +351,27 @@ async def test_a_call_needs_the_rights_of_the_specialists_owner_and_of_those_abo
         await until(agents.ended(database, caller, root))
     assert deeds.done == []
     assert any("Abe" in each.result for each in await results(database, clerk) if each.is_error)
+
+
+async def test_nobody_delegates_to_an_agent_that_acts_for_somebody_above_them(
+    database: Database, caller: Caller, new_id: NewId
+) -> None:
+    """What a specialist asks is the root's owner's to answer: refused when saved, and again where owners have changed since (B38)."""
+    deeds = Deeds()
+    rules = script(boss=delegates("clerk"), **telling("clerk"))
+    dev = await users.add(database, caller, name="Dev", role=Role.DEVELOPER, new_id=new_id)
+    as_dev = replace(caller, user_id=dev.user_id, user_name="Dev", role=Role.DEVELOPER)
+    bench = deeds.bench(rules)
+    await agents.publish(database, caller, new_id, bench=bench)
+    boss = AgentRunSettings(specialists=(Reference("clerk"),))
+    with pytest.raises(BadDefinition) as refused:
+        await agents.publish(database, as_dev, new_id, bench=bench, name="boss", functions=(), settings=boss)
+    assert "above your role developer" in str(refused.value.faults)
+    await agents.publish(database, caller, new_id, bench=bench, settings=agents.ruled(owner=dev.user_id))
+    await agents.publish(database, as_dev, new_id, bench=bench, name="boss", functions=(), settings=boss)
+    await users.set_role(database, caller, user_id=dev.user_id, role=Role.ADMIN)
+    await agents.publish(database, caller, new_id, bench=bench)
+    root = await agents.start(database, as_dev, new_id, bench=bench, name="boss")
+    async with crew(database, new_id, bench=bench, functions=deeds.functions):
+        await until(agents.ended(database, caller, root))
+    assert deeds.done == [] and any("above that of the owner" in each.result for each in await results(database, root))

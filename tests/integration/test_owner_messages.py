@@ -29,7 +29,9 @@ from folkmoot.channels.registry import ChannelApps
 from folkmoot.domain.agent_runs import AgentRun
 from folkmoot.domain.channels import ChannelVersion
 from folkmoot.domain.references import Reference
+from folkmoot.domain.rights import Role, rights_of
 from folkmoot.domain.tenancy import Caller
+from folkmoot.kernel.errors import NotPermitted
 from folkmoot.kernel.ids import NewId
 from folkmoot.runtime.channel_reading import ChannelReading
 from folkmoot.runtime.channel_sending import ChannelMessages, channel_sending
@@ -482,3 +484,32 @@ async def test_a_channel_that_cannot_be_made_ready_is_not_there_for_strangers(
             tell=lambda _: None,  # type: ignore[arg-type]
         )
     assert consent_secrets.seal(Vault((), random_bytes=bytes), bureau.caller.tenant_id, UUID(int=1), "s") is None
+
+
+async def test_what_the_other_side_says_of_a_failure_gives_no_secret_away(
+    bureau: Bureau, office: PostOffice, post: Post
+) -> None:
+    """B52: a server that repeats the reply address in its refusal; whoever may read what became of a message could use the secret."""
+    await mails(bureau, office, post)
+    await bureau.waiting()
+    (message,) = await bureau.messages()
+    secret = consent_secrets.opened(
+        bureau.vault, bureau.caller.tenant_id, message["message_id"], message["sealed_secret"]
+    )
+    office.refusals.append(f"451 bad Reply-To approvals+x.{secret.upper()}@example.org")
+    await bureau.send()
+    (failed,) = await bureau.messages()
+    assert "451" in failed["last_error"] and secret not in failed["last_error"].lower()
+
+
+async def test_a_channels_secret_is_changed_by_who_may_say_whose_an_address_is(
+    bureau: Bureau, receiver: Receiver
+) -> None:
+    await bureau.publish("webhook", {"url": f"http://127.0.0.1:{receiver.port}/hook"}, signing=SIGNING)
+    developer = replace(bureau.caller, role=Role.DEVELOPER, rights=rights_of(Role.DEVELOPER, None))
+    with pytest.raises(NotPermitted):
+        await secret_service.put(
+            bureau.database, bureau.vault, developer, namespace="default", name="signing", value=SecretText(SIGNING), new_id=bureau.new_id
+        )  # fmt: skip
+    with pytest.raises(NotPermitted):
+        await secret_service.delete(bureau.database, developer, namespace="default", name="signing")

@@ -72,7 +72,10 @@ ASKED: dict[Right, tuple[str, ...]] = {
         r"(POST|PUT|DELETE) (/namespaces/{namespace_name})?/credential-stacks(?!/default)(/.*)?",
     ),
     Right.MANAGE_OWN_KEYS: (r"\w+ /keys(/.*)?",),
-    Right.MANAGE_USERS: (r"(POST|PUT|DELETE) /users(/.*)?",),
+    Right.MANAGE_USERS: (
+        r"(POST|PUT|DELETE) /users(/.*)?",
+        r"(POST|PUT|DELETE) (/namespaces/{namespace_name})?/channels(?!/{channel_id}/inbound)(/.*)?",
+    ),
     Right.MANAGE_WEBHOOKS: (r"\w+ /webhooks(/.*)?",),
     Right.MANAGE_BUDGETS: (r"PUT /budget",),
     Right.READ_AUDIT: (r"GET /audit",),

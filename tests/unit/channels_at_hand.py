@@ -26,6 +26,7 @@ LOOPBACK = ("127.0.0.1",)
 TOKEN = "abcdefghijklmnopqrstuvwxyz"
 SECRET = "abcdefgh234567ab"
 MESSAGE_ID = UUID("01890000-0000-7000-8000-000000000001")
+CHAT_ITEM_ID = UUID("01890000-0000-7000-8000-000000000002")
 TEXT = "The agent 'clerk' asks to call 'refund' with {\"amount\": 40}."
 
 
@@ -53,7 +54,7 @@ def message(kind: MessageKind = MessageKind.CONSENT_REQUESTED, **changes: Any) -
         "token": TOKEN,
         "title": "May the clerk refund 40?",
         "text": TEXT,
-        "data": {"tool": "refund", "arguments": {"amount": 40}},
+        "data": {"tool": "refund", "arguments": {"amount": 40}, "chatItemId": str(CHAT_ITEM_ID)},
         "secret": SECRET if kind is MessageKind.CONSENT_REQUESTED else None,
         "link": "https://moot.example.org/runs/42?a=1&b=2",
         "to": "owner@example.org",

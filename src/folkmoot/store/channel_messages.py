@@ -181,13 +181,13 @@ async def earlier_outcome(
     if text is None:
         return None
     found = json_value(text)
-    return AnswerOutcome(OutcomeKind(found["kind"]), found["words"])
+    return AnswerOutcome(OutcomeKind(found["kind"]), found["words"], found["isKnown"])
 
 
 async def note_inbound(
     writer: Writer, tenant_id: UUID, *, channel_id: UUID, inbound_id: str, outcome: AnswerOutcome
 ) -> None:
-    told = json_text(safe_json({"kind": outcome.kind.value, "words": outcome.words}))
+    told = json_text(safe_json({"kind": outcome.kind.value, "words": outcome.words, "isKnown": outcome.is_known}))
     await _sql.note_inbound(
         writer.connection, tenant_id=tenant_id, channel_id=channel_id, inbound_hash=_hash(inbound_id), outcome=told
     )

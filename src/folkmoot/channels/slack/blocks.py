@@ -31,7 +31,7 @@ _INERT_FENCE = "\\u0060" * 3
 
 def request_blocks(message: OutgoingMessage) -> list[dict[str, Any]]:
     """A consent request. A button carries the run's token and which request it is, and no secret: who clicks is proven by Slack."""
-    value = f"{message.token}.{message.data.get('chatItemId', '')}"
+    value = f"{message.token}.{message.data['chatItemId']}"
     approve = ButtonElement(
         text=PlainTextObject(text="Approve"), action_id=APPROVE_ACTION, value=value, style="primary"
     )
