@@ -186,7 +186,7 @@ async def test_a_goal_that_is_never_verified_fails_with_what_is_missing(
     assert done.last_error is not None and "2 times" in done.last_error and "Bo was not told." in done.last_error
     stored = await panels.items_of(database, agents.kernel_run(done))
     verified = [each for each in stored if isinstance(each.item.detail, items.Verified)]
-    assert [each.item.thread_id for each in verified] == ["verify-1", "verify-2", "verify-3"]
+    assert [each.item.thread_id for each in verified] == ["verify/1", "verify/2", "verify/3"]
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from folkmoot.domain.agent_settings import AgentBudget, AgentRunSettings
 from folkmoot.domain.definitions import DefinitionKind, Reference
 from folkmoot.domain.rights import Role
 from folkmoot.domain.tenancy import Caller
-from folkmoot.kernel.errors import BadDefinition
+from folkmoot.kernel.errors import BadDefinition, RunEnded, TooLate
 from folkmoot.kernel.ids import NewId
 from folkmoot.services import agent_runs, definitions, users
 from folkmoot.services.closure import Workbench
@@ -375,3 +375,47 @@ async def test_nobody_delegates_to_an_agent_that_acts_for_somebody_above_them(
     async with crew(database, new_id, bench=bench, functions=deeds.functions):
         await until(agents.ended(database, caller, root))
     assert deeds.done == [] and any("above that of the owner" in each.result for each in await results(database, root))
+
+
+async def test_what_a_specialist_asks_is_closed_with_the_cancelling_of_its_root(
+    database: Database, caller: Caller, new_id: NewId
+) -> None:
+    """F31, F34: nobody approves it while the stop is on its way down; nor where a run above was only asked to stop."""
+    deeds = Deeds()
+    rules = script(boss=delegates("clerk"), **telling("clerk"))
+    bench = await crew_of(database, caller, new_id, deeds, rules, ("boss", "clerk"))
+    root, other = [await agents.start(database, caller, new_id, bench=bench, name="boss") for _ in range(2)]
+    async with crew(database, new_id, bench=bench, functions=deeds.functions):
+        await until(agents.awaits(database, caller, root))
+        await until(agents.awaits(database, caller, other))
+    await agent_runs.cancel(database, caller, id_=root.id, tell=lambda _: None)
+    assert (await agents.asked(database, caller, root)).consent.status == "cancelled"  # type: ignore[union-attr]
+    await panels.execute(database, "update process set stopped_by = 'Pat' where run_id = $1", other.run_id)
+    for run in (root, other):
+        with pytest.raises((TooLate, RunEnded)):
+            await agents.consent(database, caller, run)
+    assert deeds.done == []
+
+
+async def test_a_delegation_goes_in_the_owners_name_whoever_started_the_run(
+    database: Database, caller: Caller, new_id: NewId
+) -> None:
+    """agent: the rights of whoever started it decide nothing; an approval of somebody who may answer no more is void (F34)."""
+    deeds = Deeds()
+    rules = script(boss=delegates("clerk"), **telling("clerk"))
+    bench = await crew_of(database, caller, new_id, deeds, rules, ("boss", "clerk"))
+    starter = await users.add(database, caller, name="Sam", role=Role.ADMIN, new_id=new_id)
+    as_starter = replace(caller, user_id=starter.user_id, user_name="Sam", role=Role.ADMIN)
+    root, late = [await agents.start(database, as_starter, new_id, bench=bench, name="boss") for _ in range(2)]
+    await panels.execute(database, "update process set ready_at = null where run_id = $1", late.run_id)
+    async with crew(database, new_id, bench=bench, functions=deeds.functions):
+        await until(agents.awaits(database, caller, root))
+    await agents.consent(database, as_starter, root)
+    await users.set_role(database, caller, user_id=starter.user_id, role=Role.OPERATOR)
+    await panels.execute(database, "update process set ready_at = folkmoot_now() where run_id = $1", late.run_id)
+    async with crew(database, new_id, bench=bench, functions=deeds.functions):
+        await until(agents.awaits(database, caller, late))
+        await until(agents.ended(database, caller, root))
+    assert deeds.done == [], "Sam may not answer this any more"
+    (below,) = [await run_of(database, caller, each) for each in await agents.below(database, root)]
+    assert any("is void" in each.result for each in await results(database, below) if each.is_error)

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 from engine_harness import Conversation, call, counted_ids, panel, reply, seat, tool
 
-from folkmoot.agentloop import offers, readings
+from folkmoot.agentloop import offers, readings, words
 from folkmoot.agentloop.consent import applies, needs_consent
 from folkmoot.agentloop.decide import Fail, Finish, OpenPhase, next_move, over_budget
 from folkmoot.agentloop.payload import payload
@@ -61,7 +61,7 @@ class TestWhatComesNext:
 
     def test_verifying_has_a_thread_of_its_own_each_time(self) -> None:
         first, second = (replace(ACTING, phase=Phase.VERIFY, step=3, iteration=n) for n in (0, 1))
-        assert (move(first).thread_id, move(second).thread_id) == ("verify-1", "verify-2")
+        assert (move(first).thread_id, move(second).thread_id) == ("verify/1", "verify/2")
         assert move(ACTING).thread_id is None
 
     def test_what_is_verified_is_the_goal_the_criteria_and_what_was_recorded(self) -> None:
@@ -354,3 +354,17 @@ def test_the_payload_says_where_the_run_stands_and_what_was_used() -> None:
         "limit": None,
     }
     assert told["budget"]["workingSeconds"] == 1.235 and told["plan"]["steps"][1]["specialist"] == "clerk"
+
+
+def test_one_large_call_hides_nothing_of_what_was_recorded_before_it() -> None:
+    """verify goes by the recorded results: what was written is long, and what came before is still there."""
+    state = replace(BEGINNING, plan=Plan((PlanStep("Add.", "add"),), ("It was added.",)))
+    for name, arguments, result in (
+        ("add", '{"a": 1}', "THREE"),
+        ("write", '{"text": "' + "x" * 90_000 + '"}', "Written."),
+    ):
+        state = state.with_result(
+            AskedCall("c", name, arguments, "clerk"), items.ToolResult("c", result, False, 5), None
+        )
+    told = words.evidence("goal", state)
+    assert "THREE" in told and "Written." in told and "(cut)" in told and len(told) < 20_000

@@ -53,7 +53,7 @@ def next_move(loop: PinnedLoop, state: LoopState, *, goal: str, can_read: bool) 
         return OpenPhase(Phase.PLAN, words.planning(state))
     if state.phase is Phase.ACT and state.current_step is not None:
         return OpenPhase(Phase.ACT, words.acting(state), step=state.step)
-    return OpenPhase(Phase.VERIFY, words.evidence(goal, state), thread_id=f"verify-{state.iteration + 1}")
+    return OpenPhase(Phase.VERIFY, words.evidence(goal, state), thread_id=f"verify/{state.iteration + 1}")
 
 
 def over_budget(loop: PinnedLoop, state: LoopState, *, wanted: int) -> Fail | None:

@@ -12,13 +12,13 @@ from folkmoot.domain.agent_runs import Phase, Plan, PlanStep
 from folkmoot.domain.calls import AskedCall
 from folkmoot.domain.items import Item
 
-_KEPT_CHARACTERS = 4_000  # of a result, as evidence
+_KEPT_CHARACTERS = 4_000  # of arguments and of a result, as evidence
 _KEPT_RESULTS = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What came of a call, as it was recorded; of a long result its beginning."""
+    """What came of a call, as it was recorded; of what is long its beginning."""
 
     name: str
     arguments_json: str
@@ -68,10 +68,9 @@ class LoopState:
 
     def with_result(self, call: AskedCall, result: items.ToolResult, detail: items.Detail | None) -> LoopState:
         """After the result of a call that left the process. One that a person declined was not made."""
-        text = result.result
-        found = Evidence(
-            call.name, call.arguments_json, text[:_KEPT_CHARACTERS], result.is_error, len(text) > _KEPT_CHARACTERS
-        )
+        text, arguments = result.result, call.arguments_json
+        is_cut = max(len(text), len(arguments)) > _KEPT_CHARACTERS
+        found = Evidence(call.name, arguments[:_KEPT_CHARACTERS], text[:_KEPT_CHARACTERS], result.is_error, is_cut)
         made = 0 if result.rejection_reason is not None else 1
         if isinstance(detail, items.Delegated):
             made += detail.tool_calls

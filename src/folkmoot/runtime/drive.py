@@ -362,9 +362,11 @@ class Drive:
         refusal = await agent_rights.refusal_of_call(self._workshop.database, self.claim.tenant_id, loop)
         if refusal is None:
             return calls
-        for step in calls:
+        refused = [step for step in calls if not self._transcript.has_begun(step.call.call_id)]
+        for step in refused:
             self._spawn(step.key, perform.refused(step, f"This call was not made. {refusal}"))
-        return []
+        # one that had begun was allowed then: it is sent again where that does no harm, and of a delegation the answer is read
+        return [step for step in calls if step not in refused]
 
     def _spawn(self, key: str, work: Coroutine[Any, Any, perform.Performed]) -> None:
         self._under_way[key] = asyncio.create_task(self._performed(work))

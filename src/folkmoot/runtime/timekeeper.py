@@ -76,6 +76,8 @@ class Timekeeper:
                 await self.sweep()
             except (FolkmootError, *FAILURES) as error:
                 _log.warning("The sweep failed, and will be tried again: %s", error)
+            except Exception:  # one bad run must not end what looks after all others
+                _log.exception("The sweep failed, and will be tried again")
             await asyncio.sleep(self._options.sweep_seconds * (1 + _JITTER * (2 * self._chance() - 1)))
 
     async def sweep(self) -> None:
@@ -100,8 +102,12 @@ class Timekeeper:
 
     async def _expire(self, tenant_id: UUID) -> bool:
         """What has run out in a tenant, in a transaction of its own: no other tenant's answers wait for it. Whether there was any."""
-        async with self._database.writer() as writer:
-            return bool(await runs.expire(writer, tenant_id))
+        try:
+            async with self._database.writer() as writer:
+                return bool(await runs.expire(writer, tenant_id))
+        except (FolkmootError, *FAILURES) as error:
+            _log.warning("What has run out in tenant %s is looked at again in the next sweep: %s", tenant_id, error)
+            return False
 
     async def _tidy(self) -> None:
         """Apart from the above: it may look through many items, and who answers or appends is not to wait for that."""

@@ -222,6 +222,11 @@ class Transcript:
             call_id, CallState.BEGUN if has_begun else CallState.ASKED, lost=has_begun and not is_idempotent
         )
 
+    def has_begun(self, call_id: str) -> bool:
+        """Whether a call was begun before, under whatever claim."""
+        fact = self._calls.get(call_id)
+        return fact is not None and fact.state is CallState.BEGUN
+
     def call_changes(self, new: Sequence[Item], firm: int) -> tuple[list[CallAsked], list[CallEnded]]:
         """Tool calls that these items ask for and close, for the facts beside them. The first `firm` items are firm."""
         asked: dict[str, CallAsked] = {}

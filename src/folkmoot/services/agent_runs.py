@@ -182,6 +182,9 @@ async def cancel(database: Database, caller: Caller, *, id_: int, tell: Tell) ->
     """Ask a run to end; what it delegated ends with it. The run as it stands then. Raises NotFound, RunEnded."""
     async with database.writer() as writer:
         run = await found(writer, caller, id_)
+        if run.status is AgentRunStatus.EXPIRED:
+            raise RunEnded(f"The agent run {id_} has expired, and cannot be cancelled.")
+        await _close_below(writer, caller, run)
         await pending.lock_run(writer, caller.tenant_id, run_id=run.run_id, run_type=ProcessType.AGENT_RUN)
         status = await runs.request_stop(
             writer, caller.tenant_id, run_id=run.run_id, stopped_by=caller.user_name, run_type=ProcessType.AGENT_RUN
@@ -200,6 +203,23 @@ async def cancel(database: Database, caller: Caller, *, id_: int, tell: Tell) ->
     tell({"to": "workers"})
     tell({"to": "inbox", "tenant": str(caller.tenant_id)})
     return now
+
+
+async def _close_below(writer: Writer, caller: Caller, run: AgentRun) -> None:
+    """What a specialist below asks is closed with the stop, and not only once that has come down to it: nobody approves it meanwhile. A run
+    below is locked before one above it."""
+    item = (
+        await chats.get(writer, caller.tenant_id, chat_item_id=run.chat_item_id)
+        if run.chat_item_id is not None
+        else None
+    )
+    if item is None or item.run_id in (None, run.run_id):
+        return
+    assert item.run_id is not None
+    await pending.lock_run(writer, caller.tenant_id, run_id=item.run_id, run_type=ProcessType.AGENT_RUN)
+    await pending.stop(
+        writer, caller.tenant_id, run_id=item.run_id, by=caller.user_id, by_name=caller.user_name, channel=audit.channel_of(caller)
+    )  # fmt: skip
 
 
 async def _agent(reader: Reader, caller: Caller, reference: Reference) -> StoredVersion:

@@ -15,16 +15,16 @@ from folkmoot.domain.agent_runs import PinnedLoop, PinnedSpecialist
 from folkmoot.domain.agent_settings import MOST_DELEGATIONS_DEEP
 from folkmoot.domain.budgets import BudgetAbove
 from folkmoot.domain.definitions import DefinitionKind, Reference, ResolvedInteraction
-from folkmoot.domain.rights import Right, is_above
+from folkmoot.domain.rights import is_above, rights_of
 from folkmoot.domain.runs import Claim, Place, ProcessType
+from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel import fault_points
 from folkmoot.kernel.errors import BadInput, Conflict, NotFound, NotPermitted
 from folkmoot.kernel.ids import NewId
-from folkmoot.services import agent_closure, budgets, references
+from folkmoot.services import agent_closure, agent_rights, budgets, references
 from folkmoot.services.agent_closure import Above
 from folkmoot.services.closure import StartFields, Workbench
 from folkmoot.services.people import Tell
-from folkmoot.services.sub_runs import caller_of
 from folkmoot.store import agent_runs, audit, runs, swarms, tenancy, users
 from folkmoot.store.agent_runs import DelegatedResult, NewAgentRun
 from folkmoot.store.database import Database, Reader, Writer
@@ -58,7 +58,7 @@ async def start(
         loop = above.loop
         assert loop is not None
         chosen = _chosen(loop, wanted.specialist)
-        caller = await caller_of(writer, claim, right=Right.START)
+        caller = await _owner(writer, claim, loop)
         pinned = Reference(definition_id=chosen.agent_id, version=chosen.version)
         agent = await references.enabled(writer, claim.tenant_id, kind=DefinitionKind.AGENT, reference=pinned)
         if isinstance(agent, str):
@@ -112,6 +112,17 @@ def _chosen(loop: PinnedLoop, name: str) -> PinnedSpecialist:
             f"Nothing was delegated: {chosen.name} is above this run already, and would go round in a circle. Do the work here."
         )
     return chosen
+
+
+async def _owner(reader: Reader, claim: Claim, loop: PinnedLoop) -> Caller:
+    """In whose name an agent delegates: its owner's, whoever started the run. Raises NotPermitted."""
+    refusal = await agent_rights.refusal_of(reader, claim.tenant_id, user_ids=(loop.owner_id, *loop.owners_above))
+    owner = await users.get(reader, claim.tenant_id, user_id=loop.owner_id)
+    if refusal is not None or owner is None:
+        raise NotPermitted(f"Nothing was delegated. {refusal}")
+    return Caller(
+        claim.tenant_id, owner.user_id, owner.name, role=owner.role, rights=rights_of(owner.role, None), acts_by=claim
+    )
 
 
 async def _check_owner(

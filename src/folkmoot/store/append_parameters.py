@@ -62,11 +62,22 @@ def _item(ord_: int, n: int, item: Item) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
+# what a version that knows no consents reads of a card, and says nothing
+_EMPTY_CARD = {
+    "toolCallId": "",
+    "functionName": "",
+    "argumentsJson": "{}",
+    "agentId": "",
+    "agentName": "",
+    "argumentsHash": "",
+}
+
+
 def _pending(ord_: int, pending: Pending, agent: AgentChange | None) -> tuple[Any, ...]:
     card = safe_json(pending.card)
     consent = agent.consent if agent is not None else None
     # what a consent is about stands in its chat item alone
-    kept = card if consent is None else {"chatItemId": str(consent.chat_item_id)}
+    kept = card if consent is None else {**_EMPTY_CARD, "chatItemId": str(consent.chat_item_id)}
     # of what is kept, so that webhooks and the API say the same
     told = {
         **shown_card(pending.kind, card).fields,

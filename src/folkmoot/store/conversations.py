@@ -123,7 +123,11 @@ def _decision(row: Any) -> Decision | None:
     may = rights_of(Role(row["role"]), None) if row["role"] is not None and row["removed_at"] is None else frozenset()
     is_approved = row["outcome"] == PendingOutcome.APPROVED
     return Decision(
-        is_approved, row["answered_by_name"], row["binding_hash"], row["reason"], is_void=Right.APPROVE not in may
+        is_approved,
+        row["answered_by_name"],
+        row["binding_hash"],
+        row["reason"],
+        is_void=Right.APPROVE not in may or not row["is_asked"],
     )
 
 

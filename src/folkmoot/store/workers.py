@@ -12,6 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from folkmoot.domain.items import Item
+from folkmoot.domain.runs import STATE_VERSION
 from folkmoot.store.codecs import DETAIL, safe, write_body
 from folkmoot.store.database import Reader, Writer, queries
 
@@ -74,7 +75,10 @@ async def take_from_lost(writer: Writer) -> list[UUID]:
 
 async def poisonous(writer: Writer, *, limit: int) -> list[tuple[UUID, UUID]]:
     """Tenant and run of one that crashed `limit` times or more while apart, if there is any; locked until the transaction ends."""
-    return [(row["tenant_id"], row["run_id"]) async for row in _sql.poisonous(writer.connection, limit=limit)]
+    return [
+        (row["tenant_id"], row["run_id"])
+        async for row in _sql.poisonous(writer.connection, limit=limit, state_version=STATE_VERSION)
+    ]
 
 
 async def fail_poisonous(

@@ -56,7 +56,6 @@ create table agent_run (
 create unique index agent_run_id on agent_run (tenant_id, id);
 -- an answer that carries it is looked for within its channel's tenant; no two are alike anywhere
 create unique index agent_run_token on agent_run (correlation_token);
-create index agent_run_by_date on agent_run (tenant_id, id desc);
 create index agent_run_by_agent on agent_run (tenant_id, agent_id, id desc);
 create index agent_run_by_parent on agent_run (tenant_id, parent_run, id desc) where parent_run is not null;
 create index agent_run_by_status on agent_run (tenant_id, status, id desc);
@@ -166,6 +165,16 @@ create function folkmoot_tell_owner(
         and d.place = (select max(place) from folkmoot_delegation(tenant, run))
 $$;
 
+-- The runs above one, each locked after the one below it, as everybody does who holds several.
+create function folkmoot_lock_above(tenant uuid, run uuid) returns void language plpgsql as $$
+declare
+    above uuid;
+begin
+    for above in select d.run_id from folkmoot_delegation(tenant, run) d where d.place > 0 order by d.place loop
+        perform from process where tenant_id = tenant and run_id = above for no key update;
+    end loop;
+end $$;
+
 -- All runs of a delegation await one consent, from the one that asks up to the root. While a specialist waits for a person nobody above it is at
 -- work: their time stops, as its own does.
 create function folkmoot_all_await(
@@ -202,6 +211,7 @@ declare
     until timestamptz;
     is_new boolean;
 begin
+    perform folkmoot_lock_above(tenant, run);
     select a.* into root from folkmoot_delegation(tenant, run) d join agent_run a on a.tenant_id = tenant and a.run_id = d.run_id
     order by d.place desc limit 1;
     select w.expires_at into until from pending w where w.tenant_id = tenant and w.run_id = run and w.pending_id = call;
@@ -242,14 +252,16 @@ begin
         tenant, asking, below.pending_tool_id, below.chat_item_id, below.conversation_id, below.awaiting_since, below.expires_at);
 end $$;
 
--- A claim takes a run out of awaiting consent, and with it all above it that awaited the same. Their time goes on.
+-- A claim takes the run that asks out of awaiting consent, and with it all above it that awaited the same. Their time goes on. One above it that is
+-- claimed meanwhile, since its worker was lost, awaits the same consent still.
 create function folkmoot_agent_run_claimed() returns trigger language plpgsql as $$
 declare
     own agent_run;
 begin
     update agent_run set claimed_at = new.claimed_at, modified_at = new.claimed_at where tenant_id = new.tenant_id and run_id = new.run_id
     returning * into own;
-    if own.status <> 'awaiting_consent' then
+    if own.status <> 'awaiting_consent' or not exists (
+            select from chat_item c where c.tenant_id = new.tenant_id and c.chat_item_id = own.chat_item_id and c.run_id = new.run_id) then
         return null;
     end if;
     update agent_run a set
@@ -264,7 +276,7 @@ begin
           where q.status = 'PendingSubInteractions' and q.awaits_since is null
           order by d.place
           -- one that is being claimed itself counts its own time
-          for update of q skip locked) above
+          for no key update of q skip locked) above
     where p.tenant_id = above.tenant_id and p.run_id = above.run_id;
     return null;
 end $$;
@@ -325,6 +337,7 @@ begin
         return null;
     end if;
     if new.outcome = 'Expired' then
+        perform folkmoot_lock_above(new.tenant_id, new.run_id);
         -- one that a worker holds, which may be a dead one, learns of it when it is claimed next
         update process p set
             before_timeout_status = 'PendingApproval', ready_at = case when p.worker_id is null then t else p.ready_at end,
@@ -360,6 +373,9 @@ create trigger sub_run_ended after update of ended_at on process for each row
 
 -- Where an agent run's payload lies, as those who look into the content store find it.
 alter table content add column path text;
+-- when a newer revision took its place
+alter table content add column superseded_at timestamptz;
+create index content_superseded on content (superseded_at) where superseded_at is not null;
 create unique index content_path on content (tenant_id, path) where path is not null;
 
 -- Until when a channel that is asked for what has come is left to whoever looks into it, or needs no look.

@@ -9,6 +9,11 @@ returning id;
 -- name: note!
 -- What a worker's append moved: the phase, and the payload's next revision, which nobody changes afterwards.
 with t as materialized (select folkmoot_now() as now),
+before as materialized (
+    select payload_id from agent_run where tenant_id = :tenant_id and run_id = :run_id for update),
+s as (
+    update content c set superseded_at = t.now from before b cross join t
+    where c.tenant_id = :tenant_id and c.run_id = :run_id and c.content_id = b.payload_id),
 a as (
     update agent_run set current_phase = :phase::agent_run_phase, payload_revision = payload_revision + 1, payload_id = :payload_id, modified_at = t.now
     from t where tenant_id = :tenant_id and run_id = :run_id
@@ -114,7 +119,8 @@ select status, output, failure_details, stopped_by from process
 where tenant_id = :tenant_id and run_id = :run_id and parent_id = :parent_id and kind = 'AgentRun';
 
 -- name: tidy_payloads!
--- Revisions that a newer one has taken the place of are kept for a day.
-delete from content c using agent_run a
-where c.path is not null and c.created_at < folkmoot_now() - interval '1 day' and a.tenant_id = c.tenant_id and a.run_id = c.run_id
-    and a.payload_id <> c.content_id;
+-- Revisions that a newer one took the place of a day ago, so many at a time.
+delete from content c using (
+    select tenant_id, run_id, content_id from content
+    where superseded_at < folkmoot_now() - interval '1 day' order by superseded_at limit 1000) old
+where c.tenant_id = old.tenant_id and c.run_id = old.run_id and c.content_id = old.content_id;

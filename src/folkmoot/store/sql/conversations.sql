@@ -39,7 +39,12 @@ from m group by participant, model;
 with w as materialized (
     select pending_id, outcome, binding_hash, answer ->> 'reason' as reason, answered_by, answered_by_name from pending
     where tenant_id = :tenant_id and run_id = :run_id)
-select c.call_id, c.begun_at, w.outcome, w.binding_hash, w.reason, w.answered_by_name, u.role, u.removed_at
+select c.call_id, c.begun_at, w.outcome, w.binding_hash, w.reason, w.answered_by_name, u.role, u.removed_at,
+    -- what an agent asks is its owner's to answer, that of the run at the top, or an admin's: still so, when the call is to be made
+    not exists (
+        select from folkmoot_delegation(:tenant_id, :run_id) d join agent_run a on a.tenant_id = :tenant_id and a.run_id = d.run_id
+        where u.role::text not in ('owner', 'admin') and a.owner_id <> w.answered_by
+            and d.place = (select max(place) from folkmoot_delegation(:tenant_id, :run_id))) as is_asked
 from call c
 left join w on w.pending_id = c.call_id and w.outcome in ('Approved', 'Rejected')
 left join app_user u on u.tenant_id = c.tenant_id and u.user_id = w.answered_by

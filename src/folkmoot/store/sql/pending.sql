@@ -35,6 +35,10 @@ a as (
     where w.tenant_id = :tenant_id and w.run_id = :run_id and w.pending_id = :pending_id and num_nulls(w.outcome) = 1
         and (w.expires_at is null or w.expires_at > t.now)
         and exists (select from process p where p.tenant_id = :tenant_id and p.run_id = :run_id and p.ended_at is null)
+        -- what delegated it was not asked to stop: the stop may not have come down to it yet
+        and not exists (
+            select from folkmoot_delegation(:tenant_id, :run_id) d join process q on q.tenant_id = :tenant_id and q.run_id = d.run_id
+            where d.place > 0 and (q.stopped_by is not null or q.ended_at is not null))
     returning w.*),
 p as (
     update process p set

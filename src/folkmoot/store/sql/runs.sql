@@ -58,7 +58,8 @@ returning p.tenant_id, p.run_id;
 
 -- name: tenants_due
 -- Whose people let time run out. One tenant after the other is seen to, each in a transaction of its own.
-select distinct tenant_id from pending where outcome is null and expires_at <= folkmoot_now();
+select distinct w.tenant_id from pending w join process p on p.tenant_id = w.tenant_id and p.run_id = w.run_id
+where w.outcome is null and w.expires_at <= folkmoot_now() and p.ended_at is null;
 
 -- name: expire
 -- Runs of a tenant that wait for a person past their time: nothing can be answered any more, and a worker is woken to end them. Whoever

@@ -44,6 +44,7 @@ delete from worker w where lease_until <= folkmoot_now() and not exists (select 
 -- A run that took its worker down too often while it ran apart.
 select tenant_id, run_id from process
 where ready_at is not null and is_suspect and crash_count >= :limit::int and status = 'Running' and worker_id is null
+    and state_version <= :state_version::int -- what this version cannot read it cannot close either
 limit 1 for update skip locked;
 
 -- name: fail_poisonous!
