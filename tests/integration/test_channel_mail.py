@@ -415,7 +415,7 @@ async def test_who_answered_is_written_what_became_of_it(app: Channel, office: P
     """B16. Only who was not understood is given back what they sent, to answer again."""
     received = await answered(app, reply(Subject="Re: May I?"))
     for kind in (OutcomeKind.ALREADY_DECIDED, OutcomeKind.NOT_UNDERSTOOD):
-        await app.tell(setup(office), received, AnswerOutcome(kind, "Bob <b@x> has decided already."))
+        await app.tell(setup(office), received, AnswerOutcome(kind, "Bob <b@x> has decided already.", is_known=True))
     decided, unclear = office.got
     assert (decided["To"], decided["Subject"], decided["In-Reply-To"]) == ("ada@example.org", "Re: May I?", "<r1@x>")
     assert decided["Auto-Submitted"] == "auto-replied"
@@ -433,14 +433,32 @@ async def test_who_answered_is_written_what_became_of_it(app: Channel, office: P
     ],
 )
 async def test_machines_and_strangers_are_never_written_to(app: Channel, office: PostOffice, raw: bytes) -> None:
-    await app.tell(setup(office), await answered(app, raw), AnswerOutcome(OutcomeKind.NOT_FOUND, "No such run."))
+    outcome = AnswerOutcome(OutcomeKind.DONE, "Approved.", is_known=True)
+    await app.tell(setup(office), await answered(app, raw), outcome)
     assert office.got == []
+    await app.tell(setup(office), await answered(app, reply()), outcome)
+    assert len(office.got) == 1, "the control: a person who answered a run"
+
+
+async def test_a_mail_makes_us_write_to_nobody_but_the_tenants_own_people(app: Channel, office: PostOffice) -> None:
+    """B71: From and subject are anybody's to choose, and so is a token of the right form."""
+    received = await answered(app, reply(From="victim@example.com", Subject="Buy this"))
+    for kind in OutcomeKind:
+        await app.tell(setup(office), received, AnswerOutcome(kind, "It was not counted."))
+    for kind in (OutcomeKind.NOT_FOUND, OutcomeKind.IGNORED):
+        await app.tell(setup(office), received, AnswerOutcome(kind, "It was not counted.", is_known=True))
+    assert office.got == []
+    await app.tell(setup(office), received, AnswerOutcome(OutcomeKind.NOT_YOURS, "It was not counted.", is_known=True))
+    assert [mail["To"] for mail in office.got] == ["victim@example.com"], "the control: a user who may not decide"
 
 
 async def test_our_own_mails_are_known_when_they_come_back(app: Channel, office: PostOffice) -> None:
     """A request that is delivered to our own mailbox answers nothing, and neither does the mail of an outcome."""
     await app.send(setup(office), message(to="approvals@example.org"))
-    await app.tell(setup(office), await answered(app, reply()), AnswerOutcome(OutcomeKind.DONE, "Approved."))
+    await app.tell(
+        setup(office), await answered(app, reply()), AnswerOutcome(OutcomeKind.DONE, "Approved.", is_known=True)
+    )
+    assert len(office.got) == 2
     for mail in office.got:
         assert (await answered(app, mail.as_bytes(policy=WIDE))).is_automatic
 

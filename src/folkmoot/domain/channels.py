@@ -157,7 +157,8 @@ class OutcomeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AnswerOutcome:
-    """`words`: for the sender, one or two sentences."""
+    """`words`: for the sender, one or two sentences. `is_known`: the sender is a user of the tenant by their address."""
 
     kind: OutcomeKind
     words: str
+    is_known: bool = False

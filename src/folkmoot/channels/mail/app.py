@@ -43,7 +43,7 @@ _SECURITY: dict[str, Any] = {"enum": ["none", "starttls", "tls"]}
 _USER: dict[str, Any] = {"type": "string", "pattern": "^[\\x20-\\x7e]{1,320}$"}
 _IMAP_PORTS = {"none": 143, "starttls": 143, "tls": 993}
 _LOOK_SECONDS = 60.0
-_UNTOLD = frozenset({OutcomeKind.IGNORED})
+_UNTOLD = frozenset({OutcomeKind.IGNORED, OutcomeKind.NOT_FOUND})
 
 
 class MailChannel:
@@ -102,10 +102,15 @@ class MailChannel:
             return Reception(http=problem(400, str(error)))
 
     async def tell(self, setup: ChannelSetup, received: ReceivedAnswer, outcome: AnswerOutcome) -> None:
-        """A short reply; none to a machine, to nobody, or about a mail that belongs to no run: those would be mail for strangers."""
+        """A short reply to a user of the tenant; none to a machine, or about a mail that belongs to no run.
+
+        Anybody can put anybody's address into From, so whoever is not known is never written to.
+        """
+        if received.is_automatic or not outcome.is_known or outcome.kind in _UNTOLD:
+            return
         origin = Origin.of(received.reply_to)
         to = one_address(received.sender or "")
-        if received.is_automatic or received.token is None or origin is None or to is None or outcome.kind in _UNTOLD:
+        if received.token is None or origin is None or to is None:
             return
         # who may try again is given back what they sent
         secret = received.secret if outcome.kind is OutcomeKind.NOT_UNDERSTOOD else None
