@@ -18,12 +18,14 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from channels_at_hand import MESSAGE_ID, SECRET, TOKEN, message, setup_of, tls_at, world
-from mail_at_hand import Post, PostOffice, authenticated, mailbox, post_office
+from mail_at_hand import Post, PostOffice, authenticated, mailbox, post_office, scripted_mailbox
 from standardwebhooks import Webhook
 
 from folkmoot.channels.channel import Channel, ChannelDown, ChannelRefused, Forged
+from folkmoot.channels.mail import app as mail_app
 from folkmoot.channels.mail.app import make
-from folkmoot.channels.mail.mailbox import MOST_READ
+from folkmoot.channels.mail.mailbox import MOST_BYTES_READ, MOST_READ
+from folkmoot.channels.mail.reading import MOST_BYTES
 from folkmoot.domain.channels import (
     Answer,
     AnswerOutcome,
@@ -228,8 +230,8 @@ async def test_a_reply_is_read_and_stays_unseen_until_it_is_recorded(app: Channe
     assert (await app.receive(boxed(post.port), None)).answers == ()
 
 
-async def test_other_mails_are_seen_at_once_and_unreadable_ones_left_alone(app: Channel, post: Post) -> None:
-    """None of them blocks the others, however many there are."""
+async def test_other_mails_and_unreadable_ones_are_seen_at_once(app: Channel, post: Post) -> None:
+    """None of them blocks the others, however many there are, or is read again; none is removed."""
     for number in range(MOST_READ + 5):
         await post.put(b"X: " + b"a" * 70_000 + b"\r\n\r\n" + str(number).encode())
     await post.put(reply(id_="<a@x>"))
@@ -239,7 +241,35 @@ async def test_other_mails_are_seen_at_once_and_unreadable_ones_left_alone(app: 
     got = await app.receive(boxed(post.port), None)
     assert [answer.inbound_id for answer in got.answers] == ["<a@x>"]
     seen = await post.seen()
-    assert seen.count(True) == 1 and seen[MOST_READ + 6]
+    assert len(seen) == 2 * MOST_READ + 12 and [at for at, each in enumerate(seen) if not each] == [MOST_READ + 5]
+
+
+async def test_large_mails_do_not_keep_an_answer_from_being_read(app: Channel, post: Post) -> None:
+    """A look ends after so many bytes, and the next goes on where it ended, since what is of no use is marked."""
+    await post.put(reply(id_="<a@x>"))
+    large = b"X: " + b"a" * 70_000 + b"\r\n\r\n" + b"x" * MOST_BYTES
+    for _ in range(MOST_BYTES_READ // MOST_BYTES + 1):
+        await post.put(large)
+    assert (await app.receive(boxed(post.port), None)).answers == ()
+    assert (await post.seen()).count(True) == MOST_BYTES_READ // MOST_BYTES
+    (answer,) = (await app.receive(boxed(post.port), None)).answers
+    assert answer.inbound_id == "<a@x>"
+
+
+@pytest.mark.parametrize("hangs", [True, False])
+async def test_what_was_read_before_a_mailbox_fails_is_not_lost(
+    app: Channel, hangs: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it says nothing more until the time is up, or hangs up. The control: nothing was read."""
+    monkeypatch.setattr(mail_app, "_LOOK_SECONDS", 2.0)
+    for mails in ([reply(id_="<a@x>")], []):
+        async with scripted_mailbox(mails, uids=2, hangs=hangs) as port:
+            if mails:
+                (answer,) = (await app.receive(boxed(port), None)).answers
+                assert answer.inbound_id == "<a@x>"
+            else:
+                with pytest.raises(ChannelDown):
+                    await app.receive(boxed(port), None)
 
 
 async def test_what_is_read_at_a_time_is_bounded(app: Channel, post: Post) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import binascii
+import logging
 import socket
 from base64 import b64decode
 from collections.abc import Callable, Mapping
@@ -35,6 +36,8 @@ from folkmoot.domain.channels import (
 )
 
 T = TypeVar("T")
+
+_log = logging.getLogger("folkmoot.channels")
 
 SMTP_PASSWORD, IMAP_PASSWORD, INBOUND = "smtpPassword", "imapPassword", "inbound"
 _HOST: dict[str, Any] = {"type": "string", "pattern": "^[A-Za-z0-9_.:-]{1,253}$"}
@@ -134,30 +137,31 @@ class MailChannel:
             await self._in_thread(box, lambda connection: mark_seen(box, connection, tls, mails))
 
     async def _look(self, setup: ChannelSetup) -> Reception:
-        """What answers a run; other mails are marked as seen at once, and those that cannot be read are left alone."""
+        """What answers a run; other mails and those that cannot be read are marked as seen at once. What was read before a mailbox
+        fails, or takes too long, is not lost."""
         box = _mailbox(setup)
         if box is None:
             return Reception()
         tls = self._world.tls()
         answers: list[ReceivedAnswer] = []
-        others: list[tuple[int, int]] = []
 
         def take(found: Found) -> bool:
             try:
                 answer = _read(setup, found.raw, found)
             except MailUnreadable:
                 return False
-            if answer.token is None:
-                others.append((found.uid, found.validity))
-            else:
+            if answer.token is not None:
                 answers.append(answer)
-            return True
+            return answer.token is not None
 
-        await self._in_thread(
-            box, lambda connection: unseen(box, connection, tls, limit_bytes=MOST_BYTES, take=take)
-        )  # fmt: skip
-        if others:
-            await self._in_thread(box, lambda connection: mark_seen(box, connection, tls, others))
+        try:
+            await self._in_thread(
+                box, lambda connection: unseen(box, connection, tls, limit_bytes=MOST_BYTES, take=take)
+            )  # fmt: skip
+        except ChannelDown as error:
+            if not answers:
+                raise
+            _log.warning("Some answers were read, and then no more: %s", error)
         return Reception(tuple(reversed(answers)))
 
     async def _in_thread(self, box: Mailbox, work: Callable[[socket.socket], T]) -> T:

@@ -1,7 +1,8 @@
 """A mailbox over IMAP, looked at from a thread on a connection that was made for it: what is not seen, and what is to be seen.
 
 The library's own protocol code, over a socket that is handed in. Mails are fetched without being marked. What is read at a time is
-bounded in number and size, whatever the server sends. Deliberately absent: what a mail says, and any memory between looks.
+bounded in number and size, whatever the server sends. Deliberately absent: what a mail says, and any memory between looks, which is why
+a mail that is of no use is marked at once: it would be fetched at each look, and enough of them would keep all others from being read.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from dataclasses import dataclass
 from folkmoot.channels.channel import ChannelDown, ChannelRefused
 
 MOST_READ = 20  # at a look
-_MOST_LOOKED_AT = 200  # of those that cannot be read there may be many
+_MOST_LOOKED_AT = 200  # of those that are of no use there may be many
+MOST_BYTES_READ = 8 * 1_048_576  # of mails, at a look; the one that goes beyond it is the last
 _STEP_SECONDS = 20.0
 
 
@@ -57,17 +59,22 @@ class _Imap(imaplib.IMAP4):
 def unseen(
     box: Mailbox, connection: socket.socket, tls: ssl.SSLContext, *, limit_bytes: int, take: Callable[[Found], bool]
 ) -> None:
-    """Hand each unseen mail to `take`, the newest first and cut at `limit_bytes`; one that `take` gives false for is not counted.
+    """Hand each unseen mail to `take`, the newest first and cut at `limit_bytes`; one that `take` gives false for is marked as seen.
 
     Raises ChannelDown, and ChannelRefused where the mailbox lets nobody in.
     """
     with _opened(box, connection, tls, limit_bytes=limit_bytes) as (imap, validity):
-        taken = 0
+        taken = read_bytes = 0
         for uid in _unseen_uids(imap)[:_MOST_LOOKED_AT]:
             raw = _fetched(imap, uid, limit_bytes)
-            if raw is not None and take(Found(uid, validity, raw)):
+            if raw is None:
+                continue
+            read_bytes += len(raw)
+            if take(Found(uid, validity, raw)):
                 taken += 1
-            if taken == MOST_READ:
+            else:
+                _mark(imap, uid)
+            if taken == MOST_READ or read_bytes >= MOST_BYTES_READ:
                 return
 
 
@@ -76,7 +83,7 @@ def mark_seen(box: Mailbox, connection: socket.socket, tls: ssl.SSLContext, mail
     with _opened(box, connection, tls, limit_bytes=65_536) as (imap, validity):
         for uid, valid_for in mails:
             if valid_for == validity:
-                imap.uid("STORE", str(uid), "+FLAGS.SILENT", r"(\Seen)")
+                _mark(imap, uid)
 
 
 @contextmanager
@@ -129,6 +136,10 @@ def _unseen_uids(imap: _Imap) -> list[int]:
     _, found = imap.uid("SEARCH", "UNSEEN")
     listed = found[0] if found else None
     return sorted((int(uid) for uid in listed.split()), reverse=True) if isinstance(listed, bytes) else []
+
+
+def _mark(imap: _Imap, uid: int) -> None:
+    imap.uid("STORE", str(uid), "+FLAGS.SILENT", r"(\Seen)")
 
 
 def _fetched(imap: _Imap, uid: int, limit_bytes: int) -> bytes | None:
