@@ -338,6 +338,20 @@ async def test_a_server_that_speaks_no_imap_is_one_that_is_down(app: Channel, sa
             await app.receive(boxed(server.sockets[0].getsockname()[1]), None)
 
 
+@pytest.mark.parametrize(
+    "flood", [b"* 1 FETCH (BODY[] {1000000}\r\n" + b"x" * 1_000_000 + b")\r\n", b"* A\r\n" * 4_000]
+)
+async def test_a_server_cannot_fill_the_memory_with_many_small_things(app: Channel, flood: bytes) -> None:
+    """Each of them is within its bound; short lines count by what they take in memory. The control is a few of them."""
+    async with scripted_mailbox([], uids=1, hangs=True, flood=flood * 18) as port:
+        with pytest.raises(ChannelDown, match="sends more than"):
+            await app.receive(boxed(port), None)
+    async with scripted_mailbox([], uids=1, hangs=False, flood=flood * 9) as port:
+        with pytest.raises(ChannelDown) as caught:
+            await app.receive(boxed(port), None)
+        assert "sends more than" not in str(caught.value)
+
+
 async def test_a_server_that_says_nothing_is_let_go_of(app: Channel) -> None:
     """Whoever waits for it can be cancelled, and the connection ends with that."""
     connected, ended = asyncio.Event(), asyncio.Event()

@@ -19,6 +19,8 @@ from folkmoot.channels.channel import ChannelDown, ChannelRefused
 MOST_READ = 20  # at a look
 _MOST_LOOKED_AT = 200  # of those that are of no use there may be many
 MOST_BYTES_READ = 8 * 1_048_576  # of mails, at a look; the one that goes beyond it is the last
+_MOST_BYTES_SENT = 16 * 1_048_576  # by a server over a connection, whatever it is asked
+_LINE_BYTES = 256  # what the library needs to keep a line, however short it is
 _STEP_SECONDS = 20.0
 
 
@@ -42,9 +44,12 @@ class Found:
 
 
 class _Imap(imaplib.IMAP4):
+    """The library keeps all that a server sends until it is asked for, so that it is counted as it comes."""
+
     def __init__(self, box: Mailbox, connection: socket.socket, *, limit_bytes: int) -> None:
         self._connection = connection
         self._limit_bytes = limit_bytes
+        self._left_bytes = _MOST_BYTES_SENT
         super().__init__(box.host, box.port)
 
     def _create_socket(self, timeout: float | None) -> socket.socket:
@@ -53,7 +58,18 @@ class _Imap(imaplib.IMAP4):
     def read(self, size: int) -> bytes:
         if size > self._limit_bytes:
             raise self.abort(f"the server sends {size:,} bytes at once")
+        self._count(size)
         return super().read(size)
+
+    def readline(self) -> bytes:
+        line = super().readline()
+        self._count(len(line) + _LINE_BYTES)
+        return line
+
+    def _count(self, size: int) -> None:
+        self._left_bytes -= size
+        if self._left_bytes < 0:
+            raise self.abort(f"the server sends more than {_MOST_BYTES_SENT:,} bytes")
 
 
 def unseen(
