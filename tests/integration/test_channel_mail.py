@@ -285,7 +285,7 @@ async def test_what_is_read_at_a_time_is_bounded(app: Channel, post: Post) -> No
 async def test_ten_megabytes_are_cut(app: Channel, post: Post) -> None:
     await post.put(reply("approve\nfine\n> q\n" + ("x" * 70 + "\n") * 150_000))
     (answer,) = (await app.receive(boxed(post.port), None)).answers
-    assert (answer.answer, answer.reason) == (Answer.APPROVE, "fine")
+    assert (answer.answer, answer.reason) == (Answer.APPROVE, None)
 
 
 async def test_a_number_of_another_validity_marks_nothing(app: Channel, post: Post) -> None:
