@@ -18,12 +18,14 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from channels_at_hand import MESSAGE_ID, SECRET, TOKEN, message, setup_of, tls_at, world
-from mail_at_hand import Post, PostOffice, authenticated, mailbox, post_office
+from mail_at_hand import Post, PostOffice, authenticated, mailbox, post_office, scripted_mailbox
 from standardwebhooks import Webhook
 
 from folkmoot.channels.channel import Channel, ChannelDown, ChannelRefused, Forged
+from folkmoot.channels.mail import app as mail_app
 from folkmoot.channels.mail.app import make
-from folkmoot.channels.mail.mailbox import MOST_READ
+from folkmoot.channels.mail.mailbox import MOST_BYTES_READ, MOST_READ
+from folkmoot.channels.mail.reading import MOST_BYTES
 from folkmoot.domain.channels import (
     Answer,
     AnswerOutcome,
@@ -228,8 +230,8 @@ async def test_a_reply_is_read_and_stays_unseen_until_it_is_recorded(app: Channe
     assert (await app.receive(boxed(post.port), None)).answers == ()
 
 
-async def test_other_mails_are_seen_at_once_and_unreadable_ones_left_alone(app: Channel, post: Post) -> None:
-    """None of them blocks the others, however many there are."""
+async def test_other_mails_and_unreadable_ones_are_seen_at_once(app: Channel, post: Post) -> None:
+    """None of them blocks the others, however many there are, or is read again; none is removed."""
     for number in range(MOST_READ + 5):
         await post.put(b"X: " + b"a" * 70_000 + b"\r\n\r\n" + str(number).encode())
     await post.put(reply(id_="<a@x>"))
@@ -239,7 +241,35 @@ async def test_other_mails_are_seen_at_once_and_unreadable_ones_left_alone(app: 
     got = await app.receive(boxed(post.port), None)
     assert [answer.inbound_id for answer in got.answers] == ["<a@x>"]
     seen = await post.seen()
-    assert seen.count(True) == 1 and seen[MOST_READ + 6]
+    assert len(seen) == 2 * MOST_READ + 12 and [at for at, each in enumerate(seen) if not each] == [MOST_READ + 5]
+
+
+async def test_large_mails_do_not_keep_an_answer_from_being_read(app: Channel, post: Post) -> None:
+    """A look ends after so many bytes, and the next goes on where it ended, since what is of no use is marked."""
+    await post.put(reply(id_="<a@x>"))
+    large = b"X: " + b"a" * 70_000 + b"\r\n\r\n" + b"x" * MOST_BYTES
+    for _ in range(MOST_BYTES_READ // MOST_BYTES + 1):
+        await post.put(large)
+    assert (await app.receive(boxed(post.port), None)).answers == ()
+    assert (await post.seen()).count(True) == MOST_BYTES_READ // MOST_BYTES
+    (answer,) = (await app.receive(boxed(post.port), None)).answers
+    assert answer.inbound_id == "<a@x>"
+
+
+@pytest.mark.parametrize("hangs", [True, False])
+async def test_what_was_read_before_a_mailbox_fails_is_not_lost(
+    app: Channel, hangs: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it says nothing more until the time is up, or hangs up. The control: nothing was read."""
+    monkeypatch.setattr(mail_app, "_LOOK_SECONDS", 2.0)
+    for mails in ([reply(id_="<a@x>")], []):
+        async with scripted_mailbox(mails, uids=2, hangs=hangs) as port:
+            if mails:
+                (answer,) = (await app.receive(boxed(port), None)).answers
+                assert answer.inbound_id == "<a@x>"
+            else:
+                with pytest.raises(ChannelDown):
+                    await app.receive(boxed(port), None)
 
 
 async def test_what_is_read_at_a_time_is_bounded(app: Channel, post: Post) -> None:
@@ -255,7 +285,7 @@ async def test_what_is_read_at_a_time_is_bounded(app: Channel, post: Post) -> No
 async def test_ten_megabytes_are_cut(app: Channel, post: Post) -> None:
     await post.put(reply("approve\nfine\n> q\n" + ("x" * 70 + "\n") * 150_000))
     (answer,) = (await app.receive(boxed(post.port), None)).answers
-    assert (answer.answer, answer.reason) == (Answer.APPROVE, "fine")
+    assert (answer.answer, answer.reason) == (Answer.APPROVE, None)
 
 
 async def test_a_number_of_another_validity_marks_nothing(app: Channel, post: Post) -> None:
@@ -306,6 +336,20 @@ async def test_a_server_that_speaks_no_imap_is_one_that_is_down(app: Channel, sa
     async with server:
         with pytest.raises(ChannelDown):
             await app.receive(boxed(server.sockets[0].getsockname()[1]), None)
+
+
+@pytest.mark.parametrize(
+    "flood", [b"* 1 FETCH (BODY[] {1000000}\r\n" + b"x" * 1_000_000 + b")\r\n", b"* A\r\n" * 4_000]
+)
+async def test_a_server_cannot_fill_the_memory_with_many_small_things(app: Channel, flood: bytes) -> None:
+    """Each of them is within its bound; short lines count by what they take in memory. The control is a few of them."""
+    async with scripted_mailbox([], uids=1, hangs=True, flood=flood * 18) as port:
+        with pytest.raises(ChannelDown, match="sends more than"):
+            await app.receive(boxed(port), None)
+    async with scripted_mailbox([], uids=1, hangs=False, flood=flood * 9) as port:
+        with pytest.raises(ChannelDown) as caught:
+            await app.receive(boxed(port), None)
+        assert "sends more than" not in str(caught.value)
 
 
 async def test_a_server_that_says_nothing_is_let_go_of(app: Channel) -> None:
@@ -415,7 +459,7 @@ async def test_who_answered_is_written_what_became_of_it(app: Channel, office: P
     """B16. Only who was not understood is given back what they sent, to answer again."""
     received = await answered(app, reply(Subject="Re: May I?"))
     for kind in (OutcomeKind.ALREADY_DECIDED, OutcomeKind.NOT_UNDERSTOOD):
-        await app.tell(setup(office), received, AnswerOutcome(kind, "Bob <b@x> has decided already."))
+        await app.tell(setup(office), received, AnswerOutcome(kind, "Bob <b@x> has decided already.", is_known=True))
     decided, unclear = office.got
     assert (decided["To"], decided["Subject"], decided["In-Reply-To"]) == ("ada@example.org", "Re: May I?", "<r1@x>")
     assert decided["Auto-Submitted"] == "auto-replied"
@@ -433,14 +477,32 @@ async def test_who_answered_is_written_what_became_of_it(app: Channel, office: P
     ],
 )
 async def test_machines_and_strangers_are_never_written_to(app: Channel, office: PostOffice, raw: bytes) -> None:
-    await app.tell(setup(office), await answered(app, raw), AnswerOutcome(OutcomeKind.NOT_FOUND, "No such run."))
+    outcome = AnswerOutcome(OutcomeKind.DONE, "Approved.", is_known=True)
+    await app.tell(setup(office), await answered(app, raw), outcome)
     assert office.got == []
+    await app.tell(setup(office), await answered(app, reply()), outcome)
+    assert len(office.got) == 1, "the control: a person who answered a run"
+
+
+async def test_a_mail_makes_us_write_to_nobody_but_the_tenants_own_people(app: Channel, office: PostOffice) -> None:
+    """B71: From and subject are anybody's to choose, and so is a token of the right form."""
+    received = await answered(app, reply(From="victim@example.com", Subject="Buy this"))
+    for kind in OutcomeKind:
+        await app.tell(setup(office), received, AnswerOutcome(kind, "It was not counted."))
+    for kind in (OutcomeKind.NOT_FOUND, OutcomeKind.IGNORED):
+        await app.tell(setup(office), received, AnswerOutcome(kind, "It was not counted.", is_known=True))
+    assert office.got == []
+    await app.tell(setup(office), received, AnswerOutcome(OutcomeKind.NOT_YOURS, "It was not counted.", is_known=True))
+    assert [mail["To"] for mail in office.got] == ["victim@example.com"], "the control: a user who may not decide"
 
 
 async def test_our_own_mails_are_known_when_they_come_back(app: Channel, office: PostOffice) -> None:
     """A request that is delivered to our own mailbox answers nothing, and neither does the mail of an outcome."""
     await app.send(setup(office), message(to="approvals@example.org"))
-    await app.tell(setup(office), await answered(app, reply()), AnswerOutcome(OutcomeKind.DONE, "Approved."))
+    await app.tell(
+        setup(office), await answered(app, reply()), AnswerOutcome(OutcomeKind.DONE, "Approved.", is_known=True)
+    )
+    assert len(office.got) == 2
     for mail in office.got:
         assert (await answered(app, mail.as_bytes(policy=WIDE))).is_automatic
 

@@ -23,7 +23,7 @@ SIGNING = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 OTHER = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSx"
 ANSWER = {
     "type": "consent.answer",
-    "data": {"token": TOKEN, "secret": SECRET, "decision": "approve", "reason": "small"},
+    "data": {"token": TOKEN, "secret": SECRET, "decision": "decline", "reason": "small"},
 }
 
 
@@ -150,7 +150,14 @@ async def test_a_signed_answer_is_read_and_proves_nobody(app: Channel) -> None:
     (answer,) = got.answers
     assert got.http is None and again == got
     assert (answer.inbound_id, answer.token, answer.secret) == ("msg_1", TOKEN, SECRET)
-    assert (answer.answer, answer.reason, answer.is_proven, answer.sender) == (Answer.APPROVE, "small", False, None)
+    assert (answer.answer, answer.reason, answer.is_proven, answer.sender) == (Answer.DECLINE, "small", False, None)
+
+
+@pytest.mark.parametrize("reason", [..., None])
+async def test_an_approval_has_no_reason(app: Channel, reason: Any) -> None:
+    """As over the API; one that has is told so, for what it says would be dropped."""
+    (answer,) = (await app.receive(setup(), inbound(changed(decision="approve", reason=reason)))).answers
+    assert (answer.answer, answer.reason) == (Answer.APPROVE, None)
 
 
 @pytest.mark.parametrize("minutes", [-6, 6])
@@ -166,7 +173,7 @@ async def test_what_was_altered_or_is_not_signed_is_forged(app: Channel) -> None
     """F46: body, id, time, signature, another's secret, nothing at all."""
     right = inbound(ANSWER)
     changed = [
-        replace(right, body=right.body.replace(b"approve", b"decline")),
+        replace(right, body=right.body.replace(b"decline", b"approve")),
         *(replace(right, headers={**right.headers, name: "0"}) for name in right.headers),
         *(replace(right, headers={k: v for k, v in right.headers.items() if k != name}) for name in right.headers),
         replace(right, headers={**right.headers, "webhook-signature": "v1,é"}),
@@ -204,6 +211,7 @@ def changed(**data: Any) -> dict[str, Any]:
         (changed(secret=" "), "/data/secret"),
         (changed(token=7), "/data/token"),
         (changed(reason="x" * 2_001), "longer than 2,000"),
+        (changed(decision="approve"), "/data/reason: an approval has no reason"),
     ],
 )
 async def test_an_answer_that_is_none_is_told_what_is_wrong(app: Channel, body: Any, words: str) -> None:

@@ -11,14 +11,17 @@ from typing import Any
 import agents_at_hand as agents
 import httpx2
 import panels
+import pytest
 import pytest_asyncio
 from api_at_hand import Served, served, stranger_key
 from crews import crew, until
 from definitions_at_hand import shift_clock
 from web_at_hand import CODE, Waiting, consent_row, forms_of, key_of, visiting, waiting_run
 
+from folkmoot.console import app as console
 from folkmoot.console import shown
 from folkmoot.console.app import PAGES
+from folkmoot.console.pages import HEADERS
 from folkmoot.console.visits import safe_next
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.ids import NewId
@@ -215,6 +218,21 @@ async def test_every_answer_has_the_headers_that_keep_pages_to_themselves(
             assert "<script" not in answer.text and "style=" not in answer.text
         assert [answer.status_code for answer in answers[-5:]] == [404, 200, 303, 403, 405]
         assert (await visitor.get("/web")).headers["location"] == "/web/agent-runs"
+
+
+async def test_the_page_for_an_unexpected_error_has_those_headers_too(
+    server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F48: the framework answers such an error outside of its own middleware."""
+
+    async def fail(*_: Any) -> None:
+        raise RuntimeError("unexpected")
+
+    monkeypatch.setattr(console, "arrive", fail)
+    async with visiting(server) as visitor:
+        answer = await visitor.get("/web/sign-in")
+    assert answer.status_code == 500 and "The server failed" in answer.text
+    assert {name: answer.headers.get(name) for name in HEADERS} == HEADERS
 
 
 async def test_what_a_model_wrote_is_inert_and_hides_nothing(server: Served, owner: Caller, new_id: NewId) -> None:

@@ -1,6 +1,6 @@
 """Servers of mail on loopback, for tests: SMTP that keeps what it is given, and IMAP with one mailbox.
 
-Deliberately absent: anything of ours; both are other people's servers.
+And one of IMAP that fails after a few mails, as no real one can be made to. Deliberately absent: anything of ours.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import asyncio
 import ssl
 from argparse import Namespace
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email import message_from_bytes
@@ -106,3 +106,37 @@ async def mailbox(*, cert: Path | None = None, tls: ssl.SSLContext | None = None
             yield Post(server.sockets[0].getsockname()[1], box)
         finally:
             server.close()
+
+
+@asynccontextmanager
+async def scripted_mailbox(mails: list[bytes], *, uids: int, hangs: bool, flood: bytes = b"") -> AsyncIterator[int]:
+    """An IMAP server that lists `uids` mails, gives as many as there are, and then sends `flood` and hangs or hangs up."""
+    left, ends = list(mails), asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"* OK ready\r\n")
+        with suppress(ConnectionError):
+            while line := await reader.readline():
+                tag, command, *more = line.split()
+                if command == b"CAPABILITY":
+                    writer.write(b"* CAPABILITY IMAP4rev1\r\n")
+                elif more[:1] == [b"SEARCH"]:
+                    writer.write(b"* SEARCH " + b" ".join(b"%d" % uid for uid in range(1, uids + 1)) + b"\r\n")
+                elif more[:1] == [b"FETCH"]:
+                    if not left:
+                        writer.write(flood)
+                        await writer.drain()
+                        if hangs:
+                            await ends.wait()
+                        break
+                    raw = left.pop(0)
+                    writer.write(b"* 1 FETCH (UID 1 BODY[]<0> {%d}\r\n%b)\r\n" % (len(raw), raw))
+                writer.write(tag + b" OK done\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        try:
+            yield server.sockets[0].getsockname()[1]
+        finally:
+            ends.set()

@@ -13,7 +13,7 @@ import pytest
 from channels_at_hand import SECRET, TOKEN
 
 from folkmoot.channels.mail.addresses import LONGEST_LOCAL, one_address, reply_address
-from folkmoot.channels.mail.decisions import own_lines, read_decision
+from folkmoot.channels.mail.decisions import Decision, own_lines, read_decision
 from folkmoot.channels.mail.html_text import MOST_CHARACTERS, text_of_html
 from folkmoot.channels.mail.letters import one_line
 from folkmoot.channels.mail.reading import MOST_BYTES, MailUnreadable, Origin, read_mail
@@ -77,6 +77,41 @@ def test_what_is_below_the_decision_is_the_reason() -> None:
     got = read_decision("No\r\n\r\nToo much.\r\nAsk for 10.\r\n\r\n-- \r\nAda\r\n")
     assert (got.answer, got.reason) == (DECLINE, "Too much.\nAsk for 10.")
     assert len(read_decision("no\n" + "x" * 50_000).reason or "") < 2_200
+
+
+@pytest.mark.parametrize(
+    "below",
+    [
+        "but not to the second one",
+        "But NOT to the second one.",
+        "\n\nOnly the first.",
+        "don’t do it before Monday",
+        "aber nur 10",
+        "Thanks\nAda\nexcept on Sundays",
+        "one\ntwo\nthree\nfour",
+        "Please have a look at the second one first.",
+    ],
+)
+def test_an_approval_with_more_below_it_decides_nothing_and_is_asked_for_again(below: str) -> None:
+    """B14: what stands there may take it back, and nobody would read it. A decline keeps it as its reason."""
+    got = read_decision(f"Yes\n{below}\n\n> quoted")
+    assert (got.answer, got.reason) == (None, None)
+    assert got.unread and got.unread.startswith("Yes / ") and below.split("\n")[-1] in got.unread
+    assert read_decision(f"No\n{below}").reason == below.strip()
+
+
+@pytest.mark.parametrize(
+    "below",
+    [
+        "",
+        "Thank you,\nAda",
+        "\n\nKind regards\n\nAda Notker\nHead of sales\n",
+        "-- \nAda\nbut not read, for it is a signature\n" + "x\n" * 9,
+        "Ada\n> but not\n> at all",
+    ],
+)
+def test_a_greeting_and_a_name_below_an_approval_leave_it_one(below: str) -> None:
+    assert read_decision(f"Yes\n{below}") == Decision(APPROVE)
 
 
 def test_what_could_not_be_read_is_shown_with_its_hidden_characters() -> None:

@@ -117,6 +117,9 @@ def _answer(body: Any, *, inbound_id: str) -> ReceivedAnswer:
     decision = data.get("decision")
     if decision not in list(Answer):
         raise _Unfit("/data/decision: it must be 'approve' or 'decline'.")
+    reason = _text(data, "reason") if data.get("reason") is not None else None
+    if reason is not None and decision == Answer.APPROVE:
+        raise _Unfit("/data/reason: an approval has no reason; leave it out, or decline.")
     return ReceivedAnswer(
         inbound_id=inbound_id,
         token=_text(data, "token"),
@@ -124,7 +127,7 @@ def _answer(body: Any, *, inbound_id: str) -> ReceivedAnswer:
         sender=None,
         is_proven=False,
         answer=Answer(decision),
-        reason=_text(data, "reason") if data.get("reason") is not None else None,
+        reason=reason,
     )
 
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from folkmoot.console import consent_pages, run_pages, sign_in_pages
 from folkmoot.console.doors import ConsoleDoors
@@ -68,13 +68,12 @@ PAGES = (
 )
 
 
-def make_console(doors: ConsoleDoors) -> Starlette:
-    """To be mounted at `/web`."""
+def make_console(doors: ConsoleDoors) -> ASGIApp:
+    """To be mounted at `/web`. Guarded as a whole: the framework answers an unexpected error outside of its middleware."""
     routes = [Route(each.path, _endpoint(each, doors), methods=[each.method]) for each in PAGES]
     routes += [Route("/style.css", _style), Route("/", to_home)]
-    return Starlette(
-        routes=routes, middleware=[Middleware(Guarded)],
-        exception_handlers={HTTPException: _of_framework, Exception: _of_fault},
+    return Guarded(
+        Starlette(routes=routes, exception_handlers={HTTPException: _of_framework, Exception: _of_fault})
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import binascii
+import logging
 import socket
 from base64 import b64decode
 from collections.abc import Callable, Mapping
@@ -36,6 +37,8 @@ from folkmoot.domain.channels import (
 
 T = TypeVar("T")
 
+_log = logging.getLogger("folkmoot.channels")
+
 SMTP_PASSWORD, IMAP_PASSWORD, INBOUND = "smtpPassword", "imapPassword", "inbound"
 _HOST: dict[str, Any] = {"type": "string", "pattern": "^[A-Za-z0-9_.:-]{1,253}$"}
 _PORT: dict[str, Any] = {"type": "integer", "minimum": 1, "maximum": 65535}
@@ -43,7 +46,7 @@ _SECURITY: dict[str, Any] = {"enum": ["none", "starttls", "tls"]}
 _USER: dict[str, Any] = {"type": "string", "pattern": "^[\\x20-\\x7e]{1,320}$"}
 _IMAP_PORTS = {"none": 143, "starttls": 143, "tls": 993}
 _LOOK_SECONDS = 60.0
-_UNTOLD = frozenset({OutcomeKind.IGNORED})
+_UNTOLD = frozenset({OutcomeKind.IGNORED, OutcomeKind.NOT_FOUND})
 
 
 class MailChannel:
@@ -102,10 +105,15 @@ class MailChannel:
             return Reception(http=problem(400, str(error)))
 
     async def tell(self, setup: ChannelSetup, received: ReceivedAnswer, outcome: AnswerOutcome) -> None:
-        """A short reply; none to a machine, to nobody, or about a mail that belongs to no run: those would be mail for strangers."""
+        """A short reply to a user of the tenant; none to a machine, or about a mail that belongs to no run.
+
+        Anybody can put anybody's address into From, so whoever is not known is never written to.
+        """
+        if received.is_automatic or not outcome.is_known or outcome.kind in _UNTOLD:
+            return
         origin = Origin.of(received.reply_to)
         to = one_address(received.sender or "")
-        if received.is_automatic or received.token is None or origin is None or to is None or outcome.kind in _UNTOLD:
+        if received.token is None or origin is None or to is None:
             return
         # who may try again is given back what they sent
         secret = received.secret if outcome.kind is OutcomeKind.NOT_UNDERSTOOD else None
@@ -129,30 +137,31 @@ class MailChannel:
             await self._in_thread(box, lambda connection: mark_seen(box, connection, tls, mails))
 
     async def _look(self, setup: ChannelSetup) -> Reception:
-        """What answers a run; other mails are marked as seen at once, and those that cannot be read are left alone."""
+        """What answers a run; other mails and those that cannot be read are marked as seen at once. What was read before a mailbox
+        fails, or takes too long, is not lost."""
         box = _mailbox(setup)
         if box is None:
             return Reception()
         tls = self._world.tls()
         answers: list[ReceivedAnswer] = []
-        others: list[tuple[int, int]] = []
 
         def take(found: Found) -> bool:
             try:
                 answer = _read(setup, found.raw, found)
             except MailUnreadable:
                 return False
-            if answer.token is None:
-                others.append((found.uid, found.validity))
-            else:
+            if answer.token is not None:
                 answers.append(answer)
-            return True
+            return answer.token is not None
 
-        await self._in_thread(
-            box, lambda connection: unseen(box, connection, tls, limit_bytes=MOST_BYTES, take=take)
-        )  # fmt: skip
-        if others:
-            await self._in_thread(box, lambda connection: mark_seen(box, connection, tls, others))
+        try:
+            await self._in_thread(
+                box, lambda connection: unseen(box, connection, tls, limit_bytes=MOST_BYTES, take=take)
+            )  # fmt: skip
+        except ChannelDown as error:
+            if not answers:
+                raise
+            _log.warning("Some answers were read, and then no more: %s", error)
         return Reception(tuple(reversed(answers)))
 
     async def _in_thread(self, box: Mailbox, work: Callable[[socket.socket], T]) -> T:

@@ -1,7 +1,7 @@
 """A yes or a no out of a mail's text: the first line decides, and only what stands above anything quoted is read.
 
-Words are matched as a whole line, so that nothing is guessed: 'Yes, but …' is neither. What is quoted was written by others, by a
-model in the end. Deliberately absent: mails and their parts (`reading`).
+Words are matched as a whole line, so that nothing is guessed: 'Yes, but …' is neither, and neither is a 'Yes' with more below it than
+a greeting and a name, which may take it back. What is quoted was written by others, by a model in the end. Deliberately absent: mails and their parts (`reading`).
 """
 
 from __future__ import annotations
@@ -83,6 +83,10 @@ _DECLINE = frozenset(
     ]
 )
 _AROUND = " \t\u00a0\ufeff.,;:!*_\"'()[]«»„“”‘’。！"
+# what may stand below an approval: 'Thank you,', 'Ada', 'Head of sales'
+_CLOSING_LINES = 3
+_LONGEST_CLOSING = 40
+_RESERVATION = re.compile(r"\b(?:not|but|only|except|nicht|aber|nur)\b|n['’]t\b", re.IGNORECASE)
 _LONGEST_REASON = 2_000
 _LONGEST_UNREAD = 200
 
@@ -112,7 +116,7 @@ _SIGNATURE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """`unread`: what stood where the decision should be, if it is none."""
+    """`reason`: of a decline. `unread`: what stood where the decision should be, if it is none."""
 
     answer: Answer | None
     reason: str | None = None
@@ -126,6 +130,11 @@ def read_decision(text: str) -> Decision:
     answer = _word(lines[0])
     if answer is None:
         return Decision(None, unread=shown(lines[0].strip(), limit=_LONGEST_UNREAD).text)
+    if answer is Answer.APPROVE:
+        below = [kept for line in lines[1:] if (kept := _kept(line))]
+        if _is_closing(below):
+            return Decision(answer)
+        return Decision(None, unread=shown(" / ".join([_kept(lines[0]), *below]), limit=_LONGEST_UNREAD).text)
     reason = "\n".join(lines[1:]).strip()
     return Decision(answer, shown(reason, limit=_LONGEST_REASON).text if reason else None)
 
@@ -143,6 +152,12 @@ def own_lines(text: str) -> list[str]:
 
 def _kept(line: str) -> str:
     return line.strip(" \t\u00a0\ufeff")
+
+
+def _is_closing(lines: list[str]) -> bool:
+    return len(lines) <= _CLOSING_LINES and all(
+        len(line) <= _LONGEST_CLOSING and not _RESERVATION.search(line) for line in lines
+    )
 
 
 def _ends(lines: list[str], at: int) -> bool:

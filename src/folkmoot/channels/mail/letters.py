@@ -22,7 +22,8 @@ _POLICY = SMTP.clone(max_line_length=998, cte_type="7bit")
 # A mail program that quotes without any mark puts this first, and not what a model wrote.
 _OPENING = "An agent of yours asks for your consent."
 _HOW = (
-    "How to answer: reply to this mail with APPROVE or DECLINE alone on the first line. Below it you may say why. "
+    "How to answer: reply to this mail with APPROVE or DECLINE alone on the first line. Below DECLINE you may say why; "
+    "an APPROVE with more below it than a name is not counted. "
     "Nothing is read of what your mail program quotes."
 )
 

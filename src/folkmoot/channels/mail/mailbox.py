@@ -1,7 +1,8 @@
 """A mailbox over IMAP, looked at from a thread on a connection that was made for it: what is not seen, and what is to be seen.
 
 The library's own protocol code, over a socket that is handed in. Mails are fetched without being marked. What is read at a time is
-bounded in number and size, whatever the server sends. Deliberately absent: what a mail says, and any memory between looks.
+bounded in number and size, whatever the server sends. Deliberately absent: what a mail says, and any memory between looks, which is why
+a mail that is of no use is marked at once: it would be fetched at each look, and enough of them would keep all others from being read.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ from dataclasses import dataclass
 from folkmoot.channels.channel import ChannelDown, ChannelRefused
 
 MOST_READ = 20  # at a look
-_MOST_LOOKED_AT = 200  # of those that cannot be read there may be many
+_MOST_LOOKED_AT = 200  # of those that are of no use there may be many
+MOST_BYTES_READ = 8 * 1_048_576  # of mails, at a look; the one that goes beyond it is the last
+_MOST_BYTES_SENT = 16 * 1_048_576  # by a server over a connection, whatever it is asked
+_LINE_BYTES = 256  # what the library needs to keep a line, however short it is
 _STEP_SECONDS = 20.0
 
 
@@ -40,9 +44,12 @@ class Found:
 
 
 class _Imap(imaplib.IMAP4):
+    """The library keeps all that a server sends until it is asked for, so that it is counted as it comes."""
+
     def __init__(self, box: Mailbox, connection: socket.socket, *, limit_bytes: int) -> None:
         self._connection = connection
         self._limit_bytes = limit_bytes
+        self._left_bytes = _MOST_BYTES_SENT
         super().__init__(box.host, box.port)
 
     def _create_socket(self, timeout: float | None) -> socket.socket:
@@ -51,23 +58,39 @@ class _Imap(imaplib.IMAP4):
     def read(self, size: int) -> bytes:
         if size > self._limit_bytes:
             raise self.abort(f"the server sends {size:,} bytes at once")
+        self._count(size)
         return super().read(size)
+
+    def readline(self) -> bytes:
+        line = super().readline()
+        self._count(len(line) + _LINE_BYTES)
+        return line
+
+    def _count(self, size: int) -> None:
+        self._left_bytes -= size
+        if self._left_bytes < 0:
+            raise self.abort(f"the server sends more than {_MOST_BYTES_SENT:,} bytes")
 
 
 def unseen(
     box: Mailbox, connection: socket.socket, tls: ssl.SSLContext, *, limit_bytes: int, take: Callable[[Found], bool]
 ) -> None:
-    """Hand each unseen mail to `take`, the newest first and cut at `limit_bytes`; one that `take` gives false for is not counted.
+    """Hand each unseen mail to `take`, the newest first and cut at `limit_bytes`; one that `take` gives false for is marked as seen.
 
     Raises ChannelDown, and ChannelRefused where the mailbox lets nobody in.
     """
     with _opened(box, connection, tls, limit_bytes=limit_bytes) as (imap, validity):
-        taken = 0
+        taken = read_bytes = 0
         for uid in _unseen_uids(imap)[:_MOST_LOOKED_AT]:
             raw = _fetched(imap, uid, limit_bytes)
-            if raw is not None and take(Found(uid, validity, raw)):
+            if raw is None:
+                continue
+            read_bytes += len(raw)
+            if take(Found(uid, validity, raw)):
                 taken += 1
-            if taken == MOST_READ:
+            else:
+                _mark(imap, uid)
+            if taken == MOST_READ or read_bytes >= MOST_BYTES_READ:
                 return
 
 
@@ -76,7 +99,7 @@ def mark_seen(box: Mailbox, connection: socket.socket, tls: ssl.SSLContext, mail
     with _opened(box, connection, tls, limit_bytes=65_536) as (imap, validity):
         for uid, valid_for in mails:
             if valid_for == validity:
-                imap.uid("STORE", str(uid), "+FLAGS.SILENT", r"(\Seen)")
+                _mark(imap, uid)
 
 
 @contextmanager
@@ -129,6 +152,10 @@ def _unseen_uids(imap: _Imap) -> list[int]:
     _, found = imap.uid("SEARCH", "UNSEEN")
     listed = found[0] if found else None
     return sorted((int(uid) for uid in listed.split()), reverse=True) if isinstance(listed, bytes) else []
+
+
+def _mark(imap: _Imap, uid: int) -> None:
+    imap.uid("STORE", str(uid), "+FLAGS.SILENT", r"(\Seen)")
 
 
 def _fetched(imap: _Imap, uid: int, limit_bytes: int) -> bytes | None:
