@@ -12,8 +12,8 @@ from fastapi import APIRouter, Request, Response
 from starlette.exceptions import HTTPException
 
 from folkmoot.api.doors import Doorway
-from folkmoot.api.problems import responses
-from folkmoot.domain.channels import InboundRequest
+from folkmoot.api.problems import problem_of, responses
+from folkmoot.domain.channels import HttpProblem, InboundRequest
 
 router = APIRouter(tags=["channels"])
 
@@ -45,4 +45,6 @@ async def take_in(doors: Doorway, request: Request, channel_id: UUID) -> Respons
         return InboundRequest({name.lower(): value for name, value in request.headers.items()}, body)
 
     answered = await doors.inbound(channel_id, read)
+    if isinstance(answered, HttpProblem):
+        return problem_of(answered.status, answered.detail)
     return Response(answered.body, answered.status, media_type=answered.content_type)
