@@ -23,8 +23,9 @@ _BODY = {
         "description": "As the channel's app has it, with the headers that prove where it comes from.",
         "required": True,
         "content": {
-            kind: {"schema": {"type": "string", "format": "binary"}}
-            for kind in ("application/json", "application/x-www-form-urlencoded", "message/rfc822")
+            "application/json": {"schema": {}},
+            "application/x-www-form-urlencoded": {"schema": {"type": "object"}},
+            "message/rfc822": {"schema": {"type": "string", "format": "binary"}},
         },
     }
 }
