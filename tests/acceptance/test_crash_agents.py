@@ -124,12 +124,15 @@ async def check_crash(crew: Hands, caller: Caller, new_id: NewId, *, point: str,
     async with office(crew, caller, new_id) as made:
         run = await made.start()
         first = await made.hire(fault=f"{point}:exit:{nth}")
-        if not (point.endswith("channel_send") and nth == 1):  # else the request is sent before it is answered
+        dies_with_first = point.endswith("channel_send") and nth == 1
+        if not dies_with_first:
             made.owner.is_there.set()
         assert await asyncio.wait_for(first.wait(), 60) == -signal.SIGKILL
-        made.owner.is_there.set()
         await made.let_messages_lapse()
         async with made.others():
+            if dies_with_first:  # what was answered before would not be sent again
+                await until(made.has_told, seconds=60)
+                made.owner.is_there.set()
             await made.ended(run)
     assert await crash_agents.faults(made) == []
     row = await panels.row_of(crew.database, Started(run.tenant_id, run.run_id))
@@ -146,7 +149,10 @@ async def check_crash(crew: Hands, caller: Caller, new_id: NewId, *, point: str,
     assert await told(crew.database) == TOLD
     heard = Counter(each["id"] for each in made.owner.heard())
     assert len(heard) == 5
-    assert point != "after_channel_send" or max(heard.values()) == 2, "at least once, with the same id"
+    if point == "after_channel_send":
+        # at least once, with the same id; but a request whose answer was quicker is not sent again
+        answered = await panels.fetch(crew.database, "select from channel_message where given_up_at is not null")
+        assert max(heard.values()) == 2 or (len(answered), nth > 1) == (1, True)
 
 
 @pytest.mark.parametrize(("point", "nth"), MATRIX)
