@@ -1,8 +1,9 @@
 """Part n: 10,000 agent runs that await their owner's consent; 1,000 that nobody answers in time; and 200 answers beside the others.
 
 Two workers with the usual timing drive all of them there. Memory is compared twice, as in part i: a worker that begins beside none and beside
-all of them; and the two that paused them, idle, with a tenth of them and with all. Then the time of the oldest 1,000 is set to be over, which is
-all that the bench writes itself, and the rest is the sweep's and the workers' own. Answers come over HTTP one by one, at random moments.
+all of them; and the two that paused them, idle, with half of them and with all: by the half what a worker keeps of having driven runs, such as the
+scripts of the newest 1,024, is there. Then the time of the oldest 1,000 is set to be over, which is all that the bench writes itself, and the rest
+is the sweep's and the workers' own. Answers come over HTTP one by one, at random moments.
 """
 
 from __future__ import annotations
@@ -79,20 +80,20 @@ async def consents(course: Course) -> None:
 
 async def _pause(course: Course, repeat: int, office: Office, workers: Sequence[WorkerProcess], count: int) -> None:
     """So many runs to where they await consent, and how many of them a worker holds then."""
-    few = count // 10
-    await office.start(few)
-    await asyncio.wait_for(office.settled(awaiting=few), _PATIENCE_SECONDS)
+    half = count // 2
+    await office.start(half)
+    await asyncio.wait_for(office.settled(awaiting=half), _PATIENCE_SECONDS)
     before = await _weigh_all(course, office, workers)
     began = time.monotonic()
-    await office.start(count - few)
+    await office.start(count - half)
     await asyncio.wait_for(office.settled(awaiting=count), _PATIENCE_SECONDS)
     seconds = time.monotonic() - began
     after = await _weigh_all(course, office, workers)
     ((held, ready, awaiting),) = await office.fetch(_HELD)
     assert awaiting == count, awaiting
     course.record(
-        "n", PAUSED, repeat, runs=count, runs_per_s=(count - few) / seconds, held=held + ready, mb_few=before, mb_all=after,
-        kb_per_run=(after - before) * 1024 / (count - few),
+        "n", PAUSED, repeat, runs=count, runs_per_s=(count - half) / seconds, held=held + ready, mb_half=before, mb_all=after,
+        kb_per_run=(after - before) * 1024 / (count - half),
     )  # fmt: skip
 
 

@@ -236,12 +236,12 @@ def _trees(figures: Figures, part: str) -> str:
 
 
 def _consents(figures: Figures, part: str) -> str:
-    paused = ["", "runs", "runs/s", "that they hold", "MB of both, a tenth waiting", "MB, all waiting", "KB a run"]
+    paused = ["", "runs", "runs/s", "that they hold", "MB of both, half waiting", "MB, all waiting", "KB a run"]
     begins = ["", "MB beside none", "MB, all waiting", "KB a run", "idle CPU % beside none", "idle CPU %, all waiting"]
     swept = ["", "due to sweep, s", "the sweep, s", "of 5 s", "sweep to last end, s", "sweep to last announcement, s", "not announced once"]  # fmt: skip
     called = ["from consent to call", "beside", "ms p50", "ms p95", "ms longest", "p95 of 2 s", "lost", "twice", "without consent"]  # fmt: skip
     tables = (
-        (paused, ("runs", "runs_per_s", "held", "mb_few", "mb_all", "kb_per_run"), FOR_CONSENT),
+        (paused, ("runs", "runs_per_s", "held", "mb_half", "mb_all", "kb_per_run"), FOR_CONSENT),
         (begins, ("mb_none", "mb_all", "kb_per_run", "cpu_percent_none", "cpu_percent"), BESIDE_CONSENTS),
         (swept, ("until_sweep_s", "sweep_s", "of_bound", "ended_s", "announced_s", "not_once"), EXPIRED),
         (
