@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from bench.approvals import BESIDE, MCP, OVER_HTTP
+from bench.consents import ANSWERED, CALL_MS, EXPIRED, SWEEP_SECONDS
+from bench.consents import BEGINS as BESIDE_CONSENTS
+from bench.consents import PAUSED as FOR_CONSENT
 from bench.course import MORE_PEERS, PEERS
 from bench.figures import OURS, Figures, shown
 from bench.length import OBSERVED
@@ -93,6 +96,16 @@ def _misdone(figures: Figures) -> float | None:
     return sum(line["calls_lost"] + line["calls_twice"] for line in lines) if lines else None
 
 
+def _sum_of(part: str, subject: str, *names: str) -> Callable[[Figures], float | None]:
+    """Of what must not happen in any repetition."""
+
+    def value(figures: Figures) -> float | None:
+        lines = figures.of(part, subject)
+        return sum(line[name] for line in lines for name in names) if lines else None
+
+    return value
+
+
 def _worst_wait(figures: Figures) -> float | None:
     """Of any repetition."""
     spread = figures.spread("t", TREE, "longest_lock_wait_ms")
@@ -128,6 +141,20 @@ GOALS = (
     Goal("the longest wait for a lock in such a tree, ms", _worst_wait, 100),
     Goal("KB of a worker's memory for each waiting root", _median("t", WAITING, "kb_per_root"), 0.1),
     Goal("waiting roots that hold a worker", _median("t", WAITING, "held"), 0),
+    Goal("runs awaiting consent that a worker holds", _sum_of("n", FOR_CONSENT, "held"), 0),
+    Goal(
+        "KB of a worker's memory for each of 10,000 runs awaiting consent",
+        _median("n", BESIDE_CONSENTS, "kb_per_run"),
+        0.1,
+    ),
+    Goal("sweep of 1,000 expiries, s", _median("n", EXPIRED, "sweep_s"), SWEEP_SECONDS),
+    Goal("expiries that were not announced exactly once", _sum_of("n", EXPIRED, "not_once"), 0),
+    Goal("from consent to call beside them, ms p95", _median("n", ANSWERED, "call_ms_p95"), CALL_MS),
+    Goal(
+        "calls with consent that were lost, made twice, or made without it",
+        _sum_of("n", ANSWERED, "calls_lost", "calls_twice", "calls_unasked"),
+        0,
+    ),
     *(Goal(f"a model call of 45 messages to {name}, CPU ms", _median("m", name, "ours_ms"), 3) for name in PROVIDERS),
     *(
         Goal(

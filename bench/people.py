@@ -14,19 +14,16 @@ from typing import Any
 import httpx2
 
 from bench.approvals import approvals
-from bench.clocks import cpu_seconds, resident_mb
 from bench.course import Course
 from bench.desk import Desk, function, open_desk
 from bench.figures import percentile
+from bench.idle import weigh
 
 RUNS = 5000
 BEGINS = "a worker that begins beside them"
 PAUSED = "the worker that paused them"
 FIRST, LATER, COUNT = "inbox, first page", "inbox, a later page", "inbox, count"
 INBOX = (FIRST, LATER, COUNT)
-_IDLE_SECONDS = 10.0
-_SETTLE_SECONDS = 3.0
-_LOOKS = 20
 _PAGE = 50
 _WARM = 5
 _PATIENCE_SECONDS = 600.0
@@ -44,9 +41,9 @@ async def _wait(course: Course, repeat: int, count: int) -> None:
         none = await _weigh_new(course, desk)
         async with desk.worker() as process:
             await _drive(desk, count, waits=False)
-            ended = await _weigh(course, desk, process.pid)
+            ended = await weigh(course, desk.drive.notifier, process.pid)
             await _drive(desk, count, waits=True)
-            paused = await _weigh(course, desk, process.pid)
+            paused = await weigh(course, desk.drive.notifier, process.pid)
         course.record(
             "i", PAUSED, repeat, runs=count, mb_none=ended[0], mb_waiting=paused[0], mb_more=paused[0] - ended[0],
             cpu_percent_none=ended[1], cpu_percent=paused[1],
@@ -69,19 +66,7 @@ async def _drive(desk: Desk, count: int, *, waits: bool) -> None:
 
 async def _weigh_new(course: Course, desk: Desk) -> tuple[float, float]:
     async with desk.worker() as process:
-        return await _weigh(course, desk, process.pid)
-
-
-async def _weigh(course: Course, desk: Desk, pid: int) -> tuple[float, float]:
-    """MB of a worker that has nothing to do and has looked for work several times, and CPU percent while nothing is told it."""
-    settle, idle = (0.5, 0.5) if course.is_quick else (_SETTLE_SECONDS, _IDLE_SECONDS)
-    for _ in range(_LOOKS):
-        desk.drive.notifier.tell({"to": "workers"})
-        await asyncio.sleep(settle / _LOOKS)
-    before, began = cpu_seconds(pid), time.monotonic()
-    await asyncio.sleep(idle)
-    percent = (cpu_seconds(pid) - before) / (time.monotonic() - began) * 100
-    return resident_mb(pid), percent
+        return await weigh(course, desk.drive.notifier, process.pid)
 
 
 async def _read_inbox(course: Course, repeat: int, client: httpx2.AsyncClient, count: int) -> None:

@@ -10,6 +10,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bench.approvals import BESIDE, MCP, OVER_HTTP
+from bench.consents import ANSWERED, EXPIRED
+from bench.consents import BEGINS as BESIDE_CONSENTS
+from bench.consents import PAUSED as FOR_CONSENT
 from bench.course import MORE_PEERS, PEERS
 from bench.figures import OURS, Figures, shown
 from bench.goals import GOALS, best_durable
@@ -35,6 +38,7 @@ TITLES = {
     "h": "h. Lists of runs (B63)",
     "i": "i. 5,000 runs that wait for people, and 1,000 approvals at once",
     "m": "m. CPU of a model call of 45 messages and 2 functions",
+    "n": "n. 10,000 agent runs that await consent, 1,000 that expire, 200 that are answered",
     "t": "t. A tree of 1,000 sub-runs under one root",
     "w": "w. 3,000 turns in a window of 8,000 tokens",
 }
@@ -231,6 +235,33 @@ def _trees(figures: Figures, part: str) -> str:
     return "\n\n".join(_by_subject(figures, part, head, names, only=subjects) for head, names, subjects in tables)
 
 
+def _consents(figures: Figures, part: str) -> str:
+    paused = ["", "runs", "runs/s", "that they hold", "MB of both, half waiting", "MB, all waiting", "KB a run"]
+    begins = ["", "MB beside none", "MB, all waiting", "KB a run", "idle CPU % beside none", "idle CPU %, all waiting"]
+    swept = ["", "due to sweep, s", "the sweep, s", "of 5 s", "sweep to last end, s", "sweep to last announcement, s", "not announced once"]  # fmt: skip
+    called = ["from consent to call", "beside", "ms p50", "ms p95", "ms longest", "p95 of 2 s", "lost", "twice", "without consent"]  # fmt: skip
+    tables = (
+        (paused, ("runs", "runs_per_s", "held", "mb_half", "mb_all", "kb_per_run"), FOR_CONSENT),
+        (begins, ("mb_none", "mb_all", "kb_per_run", "cpu_percent_none", "cpu_percent"), BESIDE_CONSENTS),
+        (swept, ("until_sweep_s", "sweep_s", "of_bound", "ended_s", "announced_s", "not_once"), EXPIRED),
+        (
+            called,
+            (
+                "beside",
+                "call_ms_p50",
+                "call_ms_p95",
+                "call_ms_longest",
+                "of_bound",
+                "calls_lost",
+                "calls_twice",
+                "calls_unasked",
+            ),
+            ANSWERED,
+        ),
+    )
+    return "\n\n".join(_by_subject(figures, part, head, names, only=(subject,)) for head, names, subject in tables)
+
+
 def _limits(figures: Figures, part: str) -> str:
     return _by_subject(
         figures, part, ["", "per second", "CPU ms each", "machine CPU ms each"], ("per_s", "cpu_ms", "machine_cpu_ms")
@@ -263,5 +294,6 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 _TABLES: dict[str, Callable[[Figures, str], str]] = {
     "limits": _limits, "a": _speed, "b": _length, "c": _speed, "ch": _speed, "d": _waiting, "e": _latency, "f": _takeover,
-    "g": _footprint, "h": _lists, "i": _people, "m": _model_calls, "t": _trees, "w": _small_window,
+    "g": _footprint, "h": _lists, "i": _people, "m": _model_calls, "n": _consents, "t": _trees,
+    "w": _small_window,
 }  # fmt: skip

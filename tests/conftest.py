@@ -29,7 +29,7 @@ from folkmoot.kernel.ids import NewId, id_source
 from folkmoot.store import tenancy
 from folkmoot.store.database import Database, upgrade
 from folkmoot.store.embedded import open_server, stop_server
-from folkmoot.vault.masks import OF_PROCESS
+from folkmoot.vault.masks import OF_PROCESS, Mask
 
 T = TypeVar("T")
 
@@ -63,8 +63,9 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(autouse=True)
 def _no_others_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     """What another test has kept secret is a word like any other to this one, and not masked."""
-    for name, value in (("_forms", {}), ("_escaped", {}), ("_characters", 0)):
-        monkeypatch.setattr(OF_PROCESS, name, value)
+    fresh = Mask()
+    for name in ("_lasting", "_of_one_use"):
+        monkeypatch.setattr(OF_PROCESS, name, getattr(fresh, name))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -18,6 +18,7 @@ from uuid import UUID
 import pytest
 
 from folkmoot.kernel.errors import SecretFault
+from folkmoot.services import consent_secrets
 from folkmoot.vault.keys import SealingKey, key_of, read_keys, write_key
 from folkmoot.vault.masks import OF_PROCESS, Mask, MaskingFormatter
 from folkmoot.vault.sealing import Place, Vault
@@ -188,6 +189,24 @@ class TestMask:
         for number in range(30):
             mask.add(f"value-{number:04}")
         assert mask.mask("value-0000 value-0029") == "value-0000 •••"
+
+    def test_values_of_one_use_are_few_and_push_out_no_lasting_one(self) -> None:
+        mask = Mask(most_characters=100, most_of_one_use=5)
+        mask.add("lasting-value")
+        for number in range(30):
+            mask.add(f"value-{number:04}", is_of_one_use=True)
+        assert mask.mask("lasting-value value-0024 value-0025 value-0029") == "••• value-0024 ••• •••"
+
+    def test_the_codes_of_ten_thousand_requests_leave_a_secret_known(self) -> None:
+        """One of them is made for each request for consent: nothing grows with these, and the newest are masked as others are."""
+        mask, tenant_id = Mask(), UUID(int=1)
+        own = vault(FIRST, mask=mask)
+        own.seal(SecretText("hunter22"), HERE)
+        codes = [f"{number:016}" for number in range(10_000)]
+        sealed = [consent_secrets.seal(own, tenant_id, UUID(int=n), code) for n, code in enumerate(codes)]
+        for number in (0, 1):
+            assert consent_secrets.opened(own, tenant_id, UUID(int=number), sealed[number] or b"") == codes[number]
+        assert mask.mask(f"hunter22 {codes[0]} {codes[-1]} {codes[5000]}") == f"••• ••• ••• {codes[5000]}"
 
     def test_what_a_vault_seals_or_opens_is_known_to_the_mask(self) -> None:
         sealing, opening = Mask(), Mask()

@@ -18,12 +18,12 @@ _BATCH = 100
 def seal(vault: Vault, tenant_id: UUID, message_id: UUID, secret: str) -> bytes | None:
     """A request's secret for its message; null where there is no key to seal it with: then it can be answered where the channel proves who
     speaks, and on the server's pages."""
-    return vault.seal(SecretText(secret), _place(tenant_id, message_id)) if vault.has_keys else None
+    return _sealed(vault, SecretText(secret), tenant_id, message_id) if vault.has_keys else None
 
 
 def opened(vault: Vault, tenant_id: UUID, message_id: UUID, sealed: bytes) -> str:
     """Raises SecretFault."""
-    return vault.open(sealed, _place(tenant_id, message_id)).reveal()
+    return _opened(vault, sealed, tenant_id, message_id).reveal()
 
 
 async def reseal(database: Database, vault: Vault) -> int:
@@ -35,11 +35,19 @@ async def reseal(database: Database, vault: Vault) -> int:
         if not batch:
             return count
         for found in batch:
-            secret = vault.open(found.sealed_secret, _place(found.tenant_id, found.message_id))
+            secret = _opened(vault, found.sealed_secret, found.tenant_id, found.message_id)
             async with database.writer() as writer:
-                sealed = vault.seal(secret, _place(found.tenant_id, found.message_id))
+                sealed = _sealed(vault, secret, found.tenant_id, found.message_id)
                 await channel_messages.reseal(writer, found, sealed_secret=sealed)
             count += 1
+
+
+def _sealed(vault: Vault, secret: SecretText, tenant_id: UUID, message_id: UUID) -> bytes:
+    return vault.seal(secret, _place(tenant_id, message_id), is_of_one_use=True)
+
+
+def _opened(vault: Vault, sealed: bytes, tenant_id: UUID, message_id: UUID) -> SecretText:
+    return vault.open(sealed, _place(tenant_id, message_id), is_of_one_use=True)
 
 
 def _place(tenant_id: UUID, message_id: UUID) -> Place:

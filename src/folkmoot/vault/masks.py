@@ -17,6 +17,7 @@ from folkmoot.vault.texts import MASK
 
 SHORTEST = 6
 MOST_CHARACTERS = 1_000_000
+MOST_OF_ONE_USE = 200
 _LONGEST_ESCAPED = 8_192
 _ANY = r"\\*+"
 _SHORT_ESCAPES = {"\b": "b", "\t": "t", "\n": "n", "\f": "f", "\r": "r"}
@@ -24,38 +25,64 @@ _BACKSLASHES = re.compile(r"\\+|[^\\]", re.DOTALL)
 
 
 class Mask:
-    """The values that are known, each with all the forms in which it may be met."""
+    """The values that are known, each with all the forms in which it may be met.
 
-    def __init__(self, *, most_characters: int = MOST_CHARACTERS) -> None:
+    Values of one use are known apart, the newest few of them: there are as many as requests, and neither what masks a text nor its memory may
+    grow with these, nor may they push out what stays a secret.
+    """
+
+    def __init__(self, *, most_characters: int = MOST_CHARACTERS, most_of_one_use: int = MOST_OF_ONE_USE) -> None:
+        self._lasting = _Known(most_characters=most_characters)
+        self._of_one_use = _Known(most_characters=most_characters, most_values=most_of_one_use)
+
+    def add(self, value: str, *, is_of_one_use: bool = False) -> None:
+        """Know this value from now on. Values shorter than 6 characters are not masked."""
+        if len(value) >= SHORTEST:
+            (self._of_one_use if is_of_one_use else self._lasting).add(value)
+
+    def mask(self, text: str) -> str:
+        """The text with every known value, in whichever form, as '•••'."""
+        found = [*self._lasting.found_in(text), *self._of_one_use.found_in(text)]
+        # The longest first, lest a value that is part of another leave the rest of it.
+        for form in sorted(found, key=len, reverse=True):
+            text = text.replace(form, MASK)
+        return text
+
+
+class _Known:
+    """Values up to a bound, the oldest forgotten first; the last one stays, however long it is."""
+
+    def __init__(self, *, most_characters: int, most_values: int | None = None) -> None:
         self._most_characters = most_characters
+        self._most_values = most_values
         self._forms: dict[str, tuple[str, ...]] = {}
         self._escaped: dict[str, re.Pattern[str]] = {}
         self._characters = 0
 
     def add(self, value: str) -> None:
-        """Know this value from now on. Values shorter than 6 characters are not masked."""
-        if len(value) < SHORTEST or value in self._forms:
+        if value in self._forms:
             return
         self._forms[value] = tuple(dict.fromkeys(_forms(value)))
         escaped = _escaped(value)
         if escaped is not None:
             self._escaped[value] = escaped
         self._characters += len(value)
-        while self._characters > self._most_characters and len(self._forms) > 1:
+        while self._has_too_many() and len(self._forms) > 1:
             oldest = next(iter(self._forms))
             del self._forms[oldest]
             self._escaped.pop(oldest, None)
             self._characters -= len(oldest)
 
-    def mask(self, text: str) -> str:
-        """The text with every known value, in whichever form, as '•••'."""
+    def _has_too_many(self) -> bool:
+        is_over = self._most_values is not None and len(self._forms) > self._most_values
+        return is_over or self._characters > self._most_characters
+
+    def found_in(self, text: str) -> list[str]:
+        """What of the values, in whichever form, stands in the text."""
         found = [form for forms in tuple(self._forms.values()) for form in forms if form in text]
         for escaped in tuple(self._escaped.values()):
             found += set(escaped.findall(text))
-        # The longest first, lest a value that is part of another leave the rest of it.
-        for form in sorted(found, key=len, reverse=True):
-            text = text.replace(form, MASK)
-        return text
+        return found
 
 
 def _forms(value: str) -> Iterator[str]:

@@ -61,12 +61,12 @@ class Vault:
         """Which key seals now. Raises SecretFault where there is none."""
         return self._sealing().hex()
 
-    def seal(self, value: SecretText, place: Place) -> bytes:
-        """The value for this place. Raises SecretFault without a key."""
-        self._mask.add(value.reveal())
+    def seal(self, value: SecretText, place: Place, *, is_of_one_use: bool = False) -> bytes:
+        """The value for this place. `is_of_one_use`: it is made for one message, and there are many such. Raises SecretFault without a key."""
+        self._mask.add(value.reveal(), is_of_one_use=is_of_one_use)
         return self._sealed(value.reveal(), place)
 
-    def open(self, sealed: bytes, place: Place) -> SecretText:
+    def open(self, sealed: bytes, place: Place, *, is_of_one_use: bool = False) -> SecretText:
         """The value that was sealed for this place. Raises SecretFault for another key, another place, or other bytes."""
         if not self._keys:
             raise SecretFault(f"A secret cannot be opened: there is no key. {_HOW}.")
@@ -78,7 +78,7 @@ class Vault:
             raise SecretFault(
                 "A sealed secret was altered, or moved from another row, and does not open. Set its value again."
             )
-        self._mask.add(text)
+        self._mask.add(text, is_of_one_use=is_of_one_use)
         return SecretText(text)
 
     def make_check(self) -> bytes:

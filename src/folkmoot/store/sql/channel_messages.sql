@@ -1,21 +1,30 @@
 -- name: claim
--- Of each channel the messages that are due, no more than a few with those under way; nobody else gets them while the lease lasts.
-with t as materialized (select folkmoot_now() as now),
+-- Of each channel the messages that are due, no more than a few with those under way; nobody else gets them while the lease lasts. Channels are
+-- found one after the other in the index, so that one for which ten thousand wait costs no more than one with a few; and each message is locked by
+-- its key in a subquery of its own, since a join may read all there are.
+with recursive t as materialized (select folkmoot_now() as now),
 channel as (
-    -- from one channel to the next by the index, however much waits for any of them
-    select distinct m.tenant_id, m.channel_id from channel_message m cross join t where m.ready_at <= t.now),
-due as (
-    select m.tenant_id, m.message_id, row_number() over (partition by m.tenant_id, m.channel_id order by m.ready_at) as place
+    (select tenant_id, channel_id from channel_message where ready_at is not null order by tenant_id, channel_id limit 1)
+    union all
+    select n.tenant_id, n.channel_id from channel c cross join lateral (
+        select m.tenant_id, m.channel_id from channel_message m
+        where m.ready_at is not null and (m.tenant_id, m.channel_id) > (c.tenant_id, c.channel_id)
+        order by m.tenant_id, m.channel_id limit 1) n),
+picked as materialized (
+    select m.tenant_id, m.message_id, m.place
     from channel c
-    join lateral (
-        select * from channel_message w cross join t
-        where w.tenant_id = c.tenant_id and w.channel_id = c.channel_id and w.ready_at is not null and w.ready_at <= t.now
-        order by w.ready_at limit greatest(:limit_each::int - coalesce((
-            select sum(b.count)::int from unnest(:busy_tenants::uuid[], :busy_channels::uuid[], :busy_counts::int[]) as b(tenant_id, channel_id, count)
-            where b.tenant_id = c.tenant_id and b.channel_id = c.channel_id), 0), 0)) m on true),
+    left join unnest(:busy_tenants::uuid[], :busy_channels::uuid[], :busy_counts::int[]) as b(tenant_id, channel_id, count)
+        using (tenant_id, channel_id)
+    cross join lateral (
+        select w.tenant_id, w.message_id, w.ready_at, row_number() over (order by w.ready_at) as place from (
+            select tenant_id, message_id, ready_at from channel_message
+            where tenant_id = c.tenant_id and channel_id = c.channel_id and ready_at <= (select now from t)
+            order by ready_at limit greatest(:limit_each::int - coalesce(b.count, 0), 0)) w) m
+    order by m.place limit :limit),
 taken as (
-    select m.tenant_id, m.message_id from channel_message m join due using (tenant_id, message_id) cross join t
-    where m.ready_at <= t.now order by due.place limit :limit for update of m skip locked)
+    select m.tenant_id, m.message_id from picked p cross join lateral (
+        select w.tenant_id, w.message_id from channel_message w
+        where w.tenant_id = p.tenant_id and w.message_id = p.message_id and w.ready_at <= (select now from t) for update skip locked) m)
 update channel_message m set ready_at = t.now + make_interval(secs => :lease_seconds), attempts = m.attempts + 1
 from taken cross join t
 where m.tenant_id = taken.tenant_id and m.message_id = taken.message_id
