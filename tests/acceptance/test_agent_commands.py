@@ -247,7 +247,7 @@ REFUSED: list[tuple[tuple[str, ...], int, str]] = [
     (("run", "FILE", "Go.", "--money", "much"), 2, "--money takes an amount"),
     (("run", "FILE", "Go.", "--channel", "pigeon"), 2, "There is no channel"),
     (("run", "FILE", "Go.", "--agent", "nobody"), 2, "There is no agent 'nobody' in it"),
-    (("run", "team/clerk", "Go.", "--agent", "clerk"), 2, "--agent chooses among those of a file"),
+    (("run", "team/clerk", "Go.", "--agent", "clerk"), 2, "'team/clerk' is no file or folder here. Correct the path"),
     (("run", "nobody", "Go."), 3, "There is no agent 'default/nobody'"),
     (("list", "--status", "done"), 2, "There is no status 'done'"),
     (("list", "--agent", "nobody"), 3, "There is no agent 'default/nobody'"),
