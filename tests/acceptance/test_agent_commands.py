@@ -124,7 +124,21 @@ def test_without_a_terminal_it_is_said_how_to_answer_and_a_declined_call_is_not_
     assert (process.returncode, out, told(shell)) == (0, "42\n", ""), err
     assert "Bo is asleep." in err
     nothing = shell.run("agent", "consent", run_id, "--approve")
-    assert nothing.code == 1 and "asks nothing any more" in nothing.err
+    assert nothing.code == 1 and "asks nothing any more. Its call of tell was declined, by owner at " in nothing.err
+
+
+def test_a_decision_that_no_worker_has_taken_up_yet_is_told(shell: Shell) -> None:
+    """Whoever comes later hears what was decided and by whom, and whoever looks hears what the run waits for."""
+    file, env = agents(shell)
+    process = shell.start("agent", "run", file, GOAL, env=env)
+    run_id = lines_until(process, "To answer: folkmoot agent consent ")[-1].split("consent ")[1].split()[0]
+    process.terminate()
+    process.wait(60)
+    assert shell.run("agent", "consent", run_id, "--decline", "--reason", "Later.").code == 0
+    again = shell.run("agent", "consent", run_id, "--approve")
+    assert again.code == 1 and "Its call of tell was declined, by owner at " in again.err
+    shown = shell.run("agent", "show", run_id).err
+    assert "what it asked was declined, by owner at " in shown and "It goes on where a worker runs" in shown
 
 
 def test_a_run_that_is_left_to_a_worker_is_answered_and_watched_by_its_id(shell: Shell) -> None:
@@ -233,7 +247,7 @@ REFUSED: list[tuple[tuple[str, ...], int, str]] = [
     (("run", "FILE", "Go.", "--money", "much"), 2, "--money takes an amount"),
     (("run", "FILE", "Go.", "--channel", "pigeon"), 2, "There is no channel"),
     (("run", "FILE", "Go.", "--agent", "nobody"), 2, "There is no agent 'nobody' in it"),
-    (("run", "team/clerk", "Go.", "--agent", "clerk"), 2, "--agent chooses among those of a file"),
+    (("run", "team/clerk", "Go.", "--agent", "clerk"), 2, "'team/clerk' is no file or folder here. Correct the path"),
     (("run", "nobody", "Go."), 3, "There is no agent 'default/nobody'"),
     (("list", "--status", "done"), 2, "There is no status 'done'"),
     (("list", "--agent", "nobody"), 3, "There is no agent 'default/nobody'"),

@@ -276,7 +276,10 @@ def test_serve_answers_and_ends_in_order_on_sigterm(shell: Shell) -> None:
     )
     with urllib.request.urlopen(request) as answer:
         assert json.load(answer)["items"] == []
-    lines_until(server, f"listening on {told['url']} (its document: {told['url']}/docs). Ctrl-C ends it.")
+    lines_until(
+        server,
+        f"listening on {told['url']} (its pages: {told['url']}/web, its document: {told['url']}/docs). Ctrl-C ends it.",
+    )
     server.send_signal(signal.SIGTERM)
     out, err = server.communicate(timeout=30)
     assert (server.returncode, out, err) == (0, "", "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import agents_at_hand as agents
@@ -343,6 +344,9 @@ async def test_what_is_wrong_with_a_start_is_said_and_nothing_is_started(
         with pytest.raises(BadInput) as refused:
             await agents.start(database, caller, new_id, bench=bench, **request)
         assert [fault.pointer for fault in refused.value.faults] == [pointer]
+    with pytest.raises(BadInput) as refused:
+        await agents.start(database, caller, new_id, bench=replace(bench, find_function=lambda _: None))
+    assert {"which this server does not have" in fault.message for fault in refused.value.faults} == {True}
     assert await panels.fetch(database, "select from process where kind = 'AgentRun'") == []
 
 

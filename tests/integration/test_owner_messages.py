@@ -116,9 +116,7 @@ class Bureau:
         self, app: str, settings: Mapping[str, Any], *, address: str | None = None, **secrets: str
     ) -> None:
         for name, value in secrets.items():
-            await secret_service.put(
-                self.database, self.vault, self.caller, namespace="default", name=name, value=SecretText(value), new_id=self.new_id
-            )  # fmt: skip
+            await self.keep(name, value)
         links = {name: Reference(name=name) for name in secrets}
         version = ChannelVersion(app, dict(settings), links)
         await apply.apply(self.database, self.caller, [Document("default", "line", version)], new_id=self.new_id)
@@ -129,6 +127,11 @@ class Bureau:
         await agents.publish(
             self.database, self.caller, self.new_id, bench=self.bench, settings=agents.ruled(channel="line")
         )
+
+    async def keep(self, name: str, secret: str) -> None:
+        await secret_service.put(
+            self.database, self.vault, self.caller, namespace="default", name=name, value=SecretText(secret), new_id=self.new_id
+        )  # fmt: skip
 
     async def start(self, **request: Any) -> AgentRun:
         return await agents.start(self.database, self.caller, self.new_id, bench=self.bench, **request)
@@ -156,11 +159,14 @@ class Bureau:
             public_url="https://moot.example.org/",
         ).send_due()
 
-    async def look(self) -> int:
-        await panels.execute(self.database, "delete from channel_look")
-        return await ChannelReading(
+    def reading(self) -> ChannelReading:
+        return ChannelReading(
             self.database, self.vault, self.apps, chance=lambda: 0.5, poll_seconds=60, tell=lambda _: None
-        ).look()
+        )
+
+    async def look(self, reading: ChannelReading | None = None) -> int:
+        await panels.execute(self.database, "delete from channel_look")
+        return await (reading or self.reading()).look()
 
     async def messages(self) -> list[dict[str, Any]]:
         return await panels.fetch(self.database, "select * from channel_message order by created_at, message_id")
@@ -242,6 +248,22 @@ async def test_an_owner_is_asked_by_mail_and_answers_by_a_reply(bureau: Bureau, 
         and any("could not be read" in each for each in outcomes)
         and any("Done" in each for each in outcomes)
     ), "B16"
+
+
+async def test_a_mailbox_that_cannot_be_read_is_told_of_once_by_its_channels_name(
+    bureau: Bureau, office: PostOffice, post: Post, caplog: pytest.LogCaptureFixture
+) -> None:
+    """However often it is looked into, the log says it when it begins and when it is over."""
+    await mails(bureau, office, post)
+    reading = bureau.reading()
+    await bureau.keep("imapPassword", "another")
+    await bureau.look(reading)
+    await bureau.look(reading)
+    assert caplog.text.count("could not be looked into, and will be again: The mailbox") == 1
+    assert "The channel default/line (" in caplog.text
+    await bureau.keep("imapPassword", "pass")
+    await bureau.look(reading)
+    assert caplog.text.count("can be looked into again") == 1
 
 
 async def test_a_no_above_a_quoted_yes_declines(bureau: Bureau, office: PostOffice, post: Post) -> None:

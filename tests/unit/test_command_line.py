@@ -86,7 +86,7 @@ def test_what_names_no_interaction_is_refused(what: str) -> None:
 
 
 def test_a_name_has_no_interactions_to_choose_from() -> None:
-    with pytest.raises(BadInput, match="--interaction chooses among those of a file"):
+    with pytest.raises(BadInput, match=r"is no file or folder here\. Correct the path"):
         sets.meant("team/talk", "talk")
 
 

@@ -130,6 +130,8 @@ QUOTES = [
     "Am 01.12.26 um 10:00 schrieb Folkmoot <moot@example.org>:\nAPPROVE",
     "Le lun. 1 déc. 2026 à 10:00, Folkmoot a écrit :\nAPPROVE",
     "El lun, 1 dic 2026 a las 10:00, Folkmoot escribió:\nAPPROVE",
+    "Folkmoot <moot@example.org> wrote:\nAPPROVE",
+    '"Folkmoot" <moot@example.org> schrieb am 01.12.26:\nAPPROVE',
     "-----Original Message-----\nFrom: Folkmoot\nAPPROVE",
     "-----Ursprüngliche Nachricht-----\nAPPROVE",
     "________________________________\nFrom: Folkmoot\nAPPROVE",
@@ -158,7 +160,15 @@ def test_a_quoted_line_that_a_mail_program_broke_is_quoted_still() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["no\nFrom: here on, ask me first.", "no\nOn Monday he wrote: fine\nby me", "no\n--- really"]
+    "text",
+    [
+        "no\nFrom: here on, ask me first.",
+        "no\nOn Monday he wrote: fine\nby me",
+        "no\n--- really",
+        "no\nAda <ada@example.org> wrote: fine\nby me",
+        "no\nbut not as Ada <ada@example.org> wrote:\nfine",
+        "no\nToo much, as he wrote:\nfine",
+    ],
 )
 def test_a_persons_own_words_are_not_taken_for_a_quotation(text: str) -> None:
     assert read_decision(text).reason == text.partition("\n")[2]

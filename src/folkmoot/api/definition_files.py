@@ -282,7 +282,7 @@ def _prepare_spans(fields: dict[str, Json], names: Iterable[str], pointer: str =
             span = _span(fields[name])
             if span is None:
                 fields[name] = None
-                yield Fault(f"{pointer}/{name}", "This is a time such as 5m, 1d2h or 00:05:00; correct it.")
+                yield Fault(f"{pointer}/{name}", "This is no time; write one such as 5m, 1d2h or 00:05:00.")
             elif isinstance(span, timedelta):
                 fields[name] = span
 

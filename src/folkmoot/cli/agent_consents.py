@@ -18,12 +18,13 @@ from folkmoot.cli.agent_printer import TYPED, card
 from folkmoot.cli.agent_printer import decided as decided_words
 from folkmoot.cli.keyboard import is_terminal, typed_lines
 from folkmoot.cli.opening import opened
-from folkmoot.domain.agent_runs import ChatItem
+from folkmoot.domain.agent_runs import AgentRun, ChatItem
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import BadInput, NotWaiting, RunEnded, StaleApproval
 from folkmoot.services import agent_runs, consents
 
 _DECLINES = ("decline", "reject")
+_CHAT = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +110,36 @@ async def _consent(id_: int, decision: Decision | None, seen_hash: str | None, *
 async def _asked(installation: Installation, caller: Caller, id_: int) -> ChatItem:
     run = await agent_runs.get(installation.database, caller, id_=id_)
     if run.completed_at is not None:
-        raise RunEnded(f"Agent run {id_} is {run.status} and asks nothing any more.")
+        raise RunEnded(
+            f"Agent run {id_} is {run.status} and asks nothing any more.{await _before(installation, caller, run)}"
+        )
     asked = await agent_runs.asked(installation.database, caller, id_=id_)
     if asked is None:
-        raise NotWaiting(f"Agent run {id_} is {run.status} and asks nothing now. `folkmoot inbox` shows what waits.")
+        raise NotWaiting(
+            f"Agent run {id_} asks nothing now.{await _before(installation, caller, run)} `folkmoot inbox` shows what waits."
+        )
     return asked
+
+
+async def _before(installation: Installation, caller: Caller, run: AgentRun) -> str:
+    """What was decided last, for whoever comes later; nothing where nothing was."""
+    last = await decided_last(installation, caller, run)
+    if last is None or last.consent is None:
+        return ""
+    return screen.printable(f" Its call of {last.consent.card['functionName']} was {decided_words(last)}")
+
+
+async def decided_last(installation: Installation, caller: Caller, run: AgentRun) -> ChatItem | None:
+    """The newest request of the run, or of one that it delegated and that it still waits for, on which somebody has decided."""
+    chat = await agent_runs.chat(installation.database, caller, id_=run.id, before=None, limit=_CHAT)
+    return next(
+        (
+            item
+            for item in chat
+            if (item.agent_run == run.id or item.chat_item_id == run.chat_item_id) and decided_words(item) is not None
+        ),
+        None,
+    )
 
 
 async def _typed() -> Decision:

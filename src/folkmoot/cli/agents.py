@@ -12,6 +12,7 @@ import typer
 from folkmoot.api.mapping.items import conversation_item
 from folkmoot.bootstrap.installation import Installation
 from folkmoot.cli import agent_consents, agent_json, agent_printer, agent_run, cards, screen, sets
+from folkmoot.cli.agent_consents import decided_last
 from folkmoot.cli.agent_following import answer_in
 from folkmoot.cli.agent_ids import AgentRunId, id_of
 from folkmoot.cli.agent_printer import AgentPrinter
@@ -84,6 +85,7 @@ async def _show(id_: int, *, with_payload: bool, with_items: bool, as_json: bool
         run = await agent_runs.get(installation.database, caller, id_=id_)
         said = await _items(installation, caller, run)
         asked = await agent_runs.asked(installation.database, caller, id_=id_)
+        last = await decided_last(installation, caller, run) if asked is None else None
         payload = await agent_runs.payload(installation.database, caller, id_=id_) if with_payload else None
     answer = next((found for stored in reversed(said) if (found := answer_in(stored)) is not None), None)
     if as_json:
@@ -101,6 +103,9 @@ async def _show(id_: int, *, with_payload: bool, with_items: bool, as_json: bool
     if asked is not None:
         for line in (*agent_printer.card(asked, run), f"   To answer: {cards.consent_command(id_)}"):
             printer.line(screen.printable(line))
+    elif run.status is AgentRunStatus.AWAITING_CONSENT and last is not None:
+        printer.line(screen.printable(f"   what it asked was {agent_printer.decided(last)}"))
+        printer.line("   It goes on where a worker runs: `folkmoot serve`, or `folkmoot worker`.")
     printer.clear()
     if with_payload:
         screen.put_json(payload)

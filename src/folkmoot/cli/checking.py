@@ -40,4 +40,4 @@ def check(
                 {"file": fault.file, "line": fault.line, "pointer": fault.pointer, "message": fault.message}
             )
         raise typer.Exit(exits.WRONG_INPUT) from None
-    screen.say(f"{len(documents)} definitions, no faults.")
+    screen.say(f"{len(documents)} {'definition' if len(documents) == 1 else 'definitions'}, no faults.")

@@ -68,7 +68,9 @@ async def _serve(host: str | None, port: int | None, *, has_worker: bool, as_jso
             elif installation.new_key:
                 screen.say(FIRST_KEY)
                 screen.put(installation.new_key)
-            screen.say(f"folkmoot: listening on {url} (its document: {url}/docs). Ctrl-C ends it.")
+            screen.say(
+                f"folkmoot: listening on {url} (its pages: {url}/web, its document: {url}/docs). Ctrl-C ends it."
+            )
 
         await _run(serving.make_server(app), worker, listening, on_begin=say_ready)
 

@@ -39,7 +39,10 @@ def meant(what: str, chosen: str | None, *, kind: DefinitionKind = DefinitionKin
     noun = NOUNS[kind]
     if not what.endswith((".yaml", ".yml")) and not (what and Path(what).exists()):
         if chosen is not None:
-            raise BadInput(f"--{noun} chooses among those of a file, and '{what[:80]}' is none. Leave it out.")
+            raise BadInput(
+                f"--{noun} chooses among those of a file, and '{what[:80]}' is no file or folder here. Correct the path, or leave "
+                f"--{noun} out if it is the {noun}'s name."
+            )
         return reference(what, noun=noun)
     documents = read_files([Path(what)])
     return InFiles(tuple(documents), document_of(documents, chosen, kind=kind))

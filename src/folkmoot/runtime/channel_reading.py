@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
+from uuid import UUID
 
 from folkmoot.channels.channel import ChannelError
 from folkmoot.channels.registry import AppUnavailable, ChannelApps
@@ -40,6 +41,7 @@ class ChannelReading:
         self._poll_seconds = poll_seconds
         self._tell = tell
         self._task: asyncio.Task[None] | None = None
+        self._failing: dict[UUID, str] = {}  # why, so that it is said once and not at each look
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._look_on())
@@ -80,15 +82,26 @@ class ChannelReading:
                 return 0
         try:
             async with asyncio.timeout(_LONGEST_SECONDS):
-                return await inbound.look(
+                count = await inbound.look(
                     self._database, self._vault, self._apps, tenant_id=channel.tenant_id, channel_id=channel.channel_id, tell=self._tell
                 )  # fmt: skip
+            if self._failing.pop(channel.channel_id, None) is not None:
+                _log.warning("The channel %s (%s) can be looked into again", channel.name, channel.channel_id)
+            return count
         except (ChannelError, FolkmootError, TimeoutError, *FAILURES) as error:
-            _log.warning(
-                "The channel %s could not be looked into: %s", channel.channel_id, error or type(error).__name__
-            )
+            self._warn_once(channel, str(error) or type(error).__name__)
             return 0
         finally:
             with suppress(*FAILURES):
                 async with self._database.writer() as writer:
                     await channels.put_off_look(writer, channel, seconds=self._poll_seconds / 2)
+
+    def _warn_once(self, channel: FoundChannel, why: str) -> None:
+        if self._failing.get(channel.channel_id) != why:
+            _log.warning(
+                "The channel %s (%s) could not be looked into, and will be again: %s",
+                channel.name,
+                channel.channel_id,
+                why,
+            )
+        self._failing[channel.channel_id] = why

@@ -70,7 +70,7 @@ async def resolve(
     lacking = [] if closure.faults or keys.faults else await lacks(reader, caller, resolved=resolved, bench=bench)
     specialists, missing = await _specialists(reader, caller.tenant_id, agent, settings)
     found = [*_faults_of_goal(goal), *closure.faults, *closure.later, *keys.faults, *lacking, *missing]
-    found += [*_faults_of_tools(resolved, settings), *faults_of_budget(budget, None)]
+    found += [*_faults_of_tools(resolved, agent, settings), *faults_of_budget(budget, None)]
     made = _in_loop(resolved, settings, _pinned(agent, settings, owner_id, specialists, above), budget)
     found += budgets.unpriced(made, day, bench.prices_of)
     faults = tuple(dict.fromkeys(_placed(fault) for fault in found))
@@ -161,8 +161,13 @@ def _faults_of_goal(goal: str) -> Iterator[Fault]:
         )
 
 
-def _faults_of_tools(resolved: ResolvedInteraction, settings: AgentRunSettings) -> Iterator[Fault]:
+def _faults_of_tools(
+    resolved: ResolvedInteraction, agent: StoredVersion, settings: AgentRunSettings
+) -> Iterator[Fault]:
+    """A function that the agent names and this server lacks is a fault already, and none of the whitelist."""
+    assert isinstance(agent.body, AgentVersion)
     names = {tool.name for participant in resolved.participants for tool in participant.tools}
+    names.update(agent.body.function_tools)
     for name in settings.tool_whitelist:
         if name not in names:
             yield Fault("", f"The agent's whitelist names the tool '{name}', which it has not. Correct the agent.")

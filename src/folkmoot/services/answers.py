@@ -119,7 +119,7 @@ async def decide(
     them StaleApproval where the card is another.
     """
     if approves and reason:
-        raise _bad("/reason", "An approval has no reason; leave it out, or reject the call.")
+        raise _bad("/reason", "An approval has no reason; leave it out, or decline the call.")
     if reason is not None and reason != "":
         _check_text(reason, "/reason", "Say why", _MAX_REASON_CHARACTERS)
     content = {"decision": "Approve" if approves else "Reject", "argumentsHash": arguments_hash.lower()}

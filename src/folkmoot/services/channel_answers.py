@@ -244,7 +244,10 @@ def _settled(item: ChatItem) -> AnswerOutcome | None:
 
 def _not_understood(received: ReceivedAnswer) -> str:
     seen = f" It begins with: {received.unread[:200]}" if received.unread else ""
-    return f"Your answer could not be read, and nothing was decided. Write APPROVE or DECLINE on the first line.{seen}"
+    return (
+        "Your answer could not be read, and nothing was decided. Write APPROVE or DECLINE alone on the first line. Below APPROVE write "
+        f"nothing but your name; to have something changed, DECLINE, and say what below it.{seen}"
+    )
 
 
 # on the server's pages, without signing in: whoever has the request's own code answers for the owner

@@ -23,7 +23,7 @@ async def find(reader: Reader, tenant_id: UUID, *, secret: Reference, namespace:
     else:
         place = secret.namespace or namespace
         found = await secrets.find(reader, tenant_id, namespace=place, name=secret.name or "")
-        missing = f"There is no secret '{place}/{secret.name}'. Make it first, or correct the reference."
+        missing = f"There is no secret '{place}/{secret.name}'. Make it first (`folkmoot secrets set {place}/{secret.name}`), or correct the reference."
     if found is None:
         return missing
     about = found.about

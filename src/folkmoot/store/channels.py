@@ -18,9 +18,12 @@ _sql: Any = queries("channels")
 
 @dataclass(frozen=True, slots=True)
 class FoundChannel:
+    """`name`: with its namespace, as its tenant calls it."""
+
     tenant_id: UUID
     channel_id: UUID
     app: str
+    name: str
 
 
 async def tenant_of(reader: Reader, *, channel_id: UUID) -> UUID | None:

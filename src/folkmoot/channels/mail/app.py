@@ -82,7 +82,9 @@ class MailChannel:
 
     async def send(self, setup: ChannelSetup, message: OutgoingMessage) -> Delivery:
         if message.to is None:
-            raise ChannelRefused("The run's owner has no address in 'email'; give the user one.")
+            raise ChannelRefused(
+                "The run's owner has no address in 'email'; give the user one with `folkmoot users identity`."
+            )
         to = one_address(message.to)
         if to is None:
             raise ChannelRefused(f"'{one_line(message.to)}' is no address of a mailbox; correct the user's.")

@@ -91,12 +91,14 @@ _LONGEST_REASON = 2_000
 _LONGEST_UNREAD = 200
 
 # 'On Monday, … wrote:' as mail programs have it, on one line or broken into up to three
+_WROTE = r"(?:wrote|schrieb(?: .{0,120})?|a écrit|escribió|ha scritto|schreef(?: .{0,120})?|escreveu|skrev(?: .{0,120})?|napisał(?:\(a\))?)\s*:"
 _ATTRIBUTION = re.compile(
-    r"(?:On|Am|Le|El|Il|Op|Em|Den|Dnia|W dniu|Il giorno)\b.{0,400}"
-    r"(?:wrote|schrieb(?: .{0,120})?|a écrit|escribió|ha scritto|schreef(?: .{0,120})?|escreveu|skrev(?: .{0,120})?|napisał(?:\(a\))?)\s*:",
+    rf"(?:On|Am|Le|El|Il|Op|Em|Den|Dnia|W dniu|Il giorno)\b.{{0,400}}{_WROTE}",
     re.IGNORECASE,
 )
 _ATTRIBUTION_LINES = 3
+# 'Ada <ada@example.org> wrote:', which begins with nothing of its own, and so is looked for on one line alone
+_UNDATED_ATTRIBUTION = re.compile(rf"[^<>]{{0,100}}<[^<>\s@]+@[^<>\s@]+>\s*{_WROTE}", re.IGNORECASE)
 _RULE = re.compile(
     r"-{2,}\s*(?:Original Message|Original Appointment|Forwarded message|Ursprüngliche Nachricht|Weitergeleitete Nachricht|"
     r"Message d'origine|Message original|Mensaje original|Messaggio originale|Oorspronkelijk bericht|Mensagem original)\s*-{2,}"
@@ -164,6 +166,8 @@ def _ends(lines: list[str], at: int) -> bool:
     """Whether what stands from this line on is no longer the sender's own."""
     line = _kept(lines[at])
     if line.startswith((">", "|>", "&gt;")) or _RULE.fullmatch(line) or _SIGNATURE.fullmatch(line):
+        return True
+    if _UNDATED_ATTRIBUTION.fullmatch(line) and not _RESERVATION.search(line):
         return True
     if _HEADER.match(line):
         following = [_kept(other) for other in lines[at + 1 : at + 5]]

@@ -14,8 +14,8 @@ select folkmoot_now();
 
 -- name: of_apps
 -- All channels of these apps, of all tenants, for workers that look for what has come.
-select d.tenant_id, d.definition_id as channel_id, v.body ->> 'app' as app
-from definition d
+select d.tenant_id, d.definition_id as channel_id, v.body ->> 'app' as app, n.name || '/' || d.name as name
+from definition d join namespace n using (tenant_id, namespace_id)
 join lateral (
     select w.body from definition_version w
     where w.tenant_id = d.tenant_id and w.definition_id = d.definition_id and not w.is_disabled order by w.number desc limit 1) v on true
