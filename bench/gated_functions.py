@@ -1,4 +1,4 @@
-"""Functions of the runs in part i, for FOLKMOOT_FUNCTIONS; each call adds a line to a log: its id and Unix nanoseconds."""
+"""Functions of the runs in parts i and n, for FOLKMOOT_FUNCTIONS; each call adds a line to a log: its id and Unix nanoseconds."""
 
 from __future__ import annotations
 
