@@ -12,7 +12,7 @@ import json
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -26,7 +26,7 @@ from bench.course import Course
 from bench.endpoint import Endpoint, open_endpoint
 from bench.ground import Ground
 from bench.roundtable import Driver, new_id, reply_text
-from bench.workers import server, worker
+from bench.workers import WorkerProcess, server, worker
 from folkmoot import settings
 from folkmoot.bootstrap.installation import Installation, bench_of, open_installation
 from folkmoot.domain.agent_settings import AgentRunSettings
@@ -94,10 +94,10 @@ class Office:
     endpoint: Endpoint
     signing: str
     log: Path
-    settings: dict[str, str]
+    settings: dict[str, Any]
 
-    def worker(self) -> Any:
-        """A worker with the usual timing."""
+    def worker(self) -> AbstractAsyncContextManager[WorkerProcess]:
+        """A worker with the usual timing; a quick one sweeps more often."""
         return worker(self.ground, self.dsn, self.drive, beside={"BENCH_CALLS": str(self.log)}, **self.settings)
 
     @asynccontextmanager
@@ -171,6 +171,8 @@ async def open_office(course: Course) -> AsyncIterator[Office]:
     own = {
         "FUNCTIONS": gated_functions.__file__, "ALLOW_ADDRESSES": "127.0.0.1", "SECRET_KEY": write_key(secrets.token_bytes(KEY_BYTES)),
     }  # fmt: skip
+    if course.is_quick:
+        own["SWEEP_SECONDS"] = "1"
     async with course.ground.database() as dsn, open_endpoint() as endpoint:
         found = settings.read(course.ground.environment(dsn, **own))
         async with open_installation(found, connections=_CONNECTIONS) as installation:

@@ -61,9 +61,8 @@ async def consents(course: Course, repeat: int) -> None:
         beside = await _weigh_new(course, office)
         _record_weights(course, repeat, none, beside, runs)
         await office.shift_clock(HASTE)
-        swept = asyncio.create_task(
-            _swept(office, expiring)
-        )  # the first worker may be at it before the others are ready
+        # the first worker may be at it before the others are ready
+        swept = asyncio.create_task(_swept(office, expiring))
         async with office.worker(), office.worker(), office.api() as client:
             await _expire(course, repeat, office, swept, runs=runs, count=expiring)
             await answers(course, repeat, office, client, waiting=runs - expiring)

@@ -8,6 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from bench.agents import AGENT_ENDS
+from bench.consent_answers import WAYS
+from bench.consents import EXPIRED, PAUSED
 from bench.trees import TREE, WAITING
 
 _ROOT = Path(__file__).parents[2]
@@ -16,7 +19,7 @@ _ROOT = Path(__file__).parents[2]
 @pytest.mark.timeout(240)
 def test_quick_parts_measure_and_report(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "bench", "a", "e", "t", "--quick", "--peers", "none", "--out", str(tmp_path)],
+        [sys.executable, "-m", "bench", "a", "e", "n", "t", "--quick", "--peers", "none", "--out", str(tmp_path)],
         cwd=_ROOT,
         capture_output=True,
         text=True,
@@ -31,6 +34,10 @@ def test_quick_parts_measure_and_report(tmp_path: Path) -> None:
     tree = next(line for line in lines if line["subject"] == TREE)
     waiting = next(line for line in lines if line["subject"] == WAITING)
     assert tree["ratio"] > 0 and tree["longest_lock_wait_ms"] >= 0 and waiting["held"] == 0
+    kinds = {line["subject"]: line for line in lines if line["part"] == "n"}
+    assert kinds[PAUSED]["held"] == 0 and kinds[EXPIRED]["not_once"] == 0
+    assert all(kinds[way][name] == 0 for way in WAYS for name in ("calls_lost", "calls_twice", "calls_unasked"))
+    assert kinds[AGENT_ENDS]["cpu_ratio"] > 0
     header = next(line for line in lines if line["subject"] == "header")
     assert (header["machine"]["fsync"], header["machine"]["synchronous_commit"]) == ("on", "on")
     page = (tmp_path / "RESULTS.md").read_text()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -42,11 +43,17 @@ from folkmoot.services import secrets as secret_service
 from folkmoot.services.apply import Document
 from folkmoot.store import channel_messages
 from folkmoot.store.channel_messages import DueChannelMessage
-from folkmoot.store.database import Database
+from folkmoot.store.database import Database, queries
 from folkmoot.vault.keys import key_of
 from folkmoot.vault.sealing import Vault
 from folkmoot.vault.texts import SecretText
 
+# to each message ten thousand more over its channel, and as many over another
+_MORE_MESSAGES = """
+insert into channel_message select m.* from channel_message c cross join generate_series(1, 20000) n,
+jsonb_populate_record(null::channel_message, to_jsonb(c) || jsonb_build_object(
+    'message_id', gen_random_uuid(), 'channel_id', case when n % 2 = 0 then c.channel_id else '00000000-0000-0000-0000-000000000007' end)) m
+"""
 SIGNING = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 HIDDEN = "Bo\u202egnp.exe"
 RULES = script(
@@ -326,6 +333,25 @@ async def test_two_senders_share_what_there_is_and_each_message_has_one(bureau: 
             for w in (one, other)
         ]
     assert [len(each) for each in claims] == [3, 0]
+
+
+async def test_a_claim_reads_what_it_takes_however_much_is_due(bureau: Bureau, receiver: Receiver) -> None:
+    """With each message that is sent the next is claimed: to read all that is due each time would take the square of it."""
+    await bureau.publish("webhook", {"url": f"http://127.0.0.1:{receiver.port}/hook"}, signing=SIGNING)
+    await bureau.waiting()
+    async with bureau.database.writer() as writer:
+        await writer.connection.execute(_MORE_MESSAGES)
+        await writer.connection.execute("prepare claim as " + queries("channel_messages").claim.sql)
+        plan = await writer.connection.fetchval(
+            f"explain (analyze, format json) execute claim('{{}}', '{{}}', '{{}}', {MOST_EACH}, 16, 60)"
+        )
+        await writer.connection.execute("deallocate claim")
+        taken = await writer.connection.fetch(
+            "select count(*) from channel_message where attempts > 0 group by channel_id"
+        )
+    counts = re.findall(r'"(?:Actual Rows|Rows Removed by [A-Za-z ]+)": (\d+)', plan)
+    assert [row["count"] for row in taken] == [MOST_EACH, MOST_EACH], "from each of two channels"
+    assert max(map(int, counts)) == 2 * MOST_EACH, plan
 
 
 async def test_without_the_claim_both_senders_send(

@@ -1,7 +1,7 @@
 -- name: claim
 -- Of each channel the messages that are due, no more than a few with those under way; nobody else gets them while the lease lasts. Channels are
--- found one after the other in the index, so that one for which ten thousand wait costs no more than one with a few. As it is looked at again
--- under the lock, the time stands in coalesce: else the planner may read all that is due for it.
+-- found one after the other in the index, so that one for which ten thousand wait costs no more than one with a few; and each message is locked by
+-- its key in a subquery of its own, since a join may read all there are.
 with recursive t as materialized (select folkmoot_now() as now),
 channel as (
     (select tenant_id, channel_id from channel_message where ready_at is not null order by tenant_id, channel_id limit 1)
@@ -22,8 +22,9 @@ picked as materialized (
             order by ready_at limit greatest(:limit_each::int - coalesce(b.count, 0), 0)) w) m
     order by m.place limit :limit),
 taken as (
-    select m.tenant_id, m.message_id from channel_message m join picked using (tenant_id, message_id)
-    where coalesce(m.ready_at, 'infinity') <= (select now from t) for update of m skip locked)
+    select m.tenant_id, m.message_id from picked p cross join lateral (
+        select w.tenant_id, w.message_id from channel_message w
+        where w.tenant_id = p.tenant_id and w.message_id = p.message_id and w.ready_at <= (select now from t) for update skip locked) m)
 update channel_message m set ready_at = t.now + make_interval(secs => :lease_seconds), attempts = m.attempts + 1
 from taken cross join t
 where m.tenant_id = taken.tenant_id and m.message_id = taken.message_id
