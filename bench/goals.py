@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from statistics import median
 
 from bench.agents import AGENT_ENDS, AGENT_WAITS
 from bench.approvals import BESIDE, MCP, OVER_HTTP
@@ -98,8 +99,10 @@ def _misdone(figures: Figures) -> float | None:
     return sum(line["calls_lost"] + line["calls_twice"] for line in lines) if lines else None
 
 
-def _most_kb(figures: Figures) -> float | None:
-    return _worst(figures, "n", (BESIDE_CONSENTS, FOR_CONSENT), "kb_per_run")
+def _grown(figures: Figures) -> float | None:
+    """MB that a worker which paused runs has more with all of them waiting than with half."""
+    lines = figures.of("n", FOR_CONSENT)
+    return median((line["mb_all"] - line["mb_half"]) / 2 for line in lines) if lines else None
 
 
 def _sum_of(part: str, subjects: tuple[str, ...], *names: str) -> Callable[[Figures], float | None]:
@@ -148,7 +151,12 @@ GOALS = (
     Goal("KB of a worker's memory for each waiting root", _median("t", WAITING, "kb_per_root"), 0.1),
     Goal("waiting roots that hold a worker", _median("t", WAITING, "held"), 0),
     Goal("runs awaiting consent that a worker holds", _sum_of("n", (FOR_CONSENT,), "held"), 0),
-    Goal("KB of a worker's memory for each of 10,000 runs awaiting consent", _most_kb, 0.1),
+    Goal(
+        "KB of a worker's memory for each of 10,000 runs awaiting consent",
+        _median("n", BESIDE_CONSENTS, "kb_per_run"),
+        0.1,
+    ),
+    Goal("MB more in a worker that paused them, from half of them to all", _grown, 5),
     Goal("sweep of 1,000 expiries, s", _median("n", EXPIRED, "sweep_s"), SWEEP_SECONDS),
     Goal("expiries that were not announced exactly once", _sum_of("n", (EXPIRED,), "not_once"), 0),
     *(
