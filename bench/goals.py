@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from statistics import median
 
-from bench.agents import AGENT_ENDS, AGENT_WAITS
 from bench.approvals import BESIDE, MCP, OVER_HTTP
 from bench.consent_answers import CALL_MS, WAYS
 from bench.consents import BEGINS as BESIDE_CONSENTS
@@ -162,16 +161,6 @@ GOALS = (
     *(
         Goal(f"from consent to call beside them, {way}, ms p95", _median("n", way, "call_ms_p95"), CALL_MS)
         for way in WAYS
-    ),
-    Goal(
-        "agent runs to their consent, worker CPU over interactions to their approval",
-        _median("n", AGENT_WAITS, "cpu_ratio"),
-        4,
-    ),
-    Goal(
-        "a whole agent run, worker CPU over an interaction of as many model calls",
-        _median("n", AGENT_ENDS, "cpu_ratio"),
-        4,
     ),
     Goal(
         "calls with consent that were lost, made twice, or made without it",

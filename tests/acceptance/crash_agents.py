@@ -143,10 +143,13 @@ class Owner:
             "webhook-signature": Webhook(SIGNING).sign(id_, moment, body),
         }
         (channel,) = await panels.fetch(self._database, "select distinct channel_id from channel_message")
+
+        async def read() -> InboundRequest:
+            return InboundRequest(headers, body.encode())
+
         await inbound.receive(
-            self._database, VAULT, self._apps, channel_id=channel["channel_id"],
-            request=InboundRequest(headers, body.encode()), tell=self._notifier.tell,
-        )  # fmt: skip
+            self._database, VAULT, self._apps, channel_id=channel["channel_id"], read=read, tell=self._notifier.tell
+        )
 
     async def _all_await(self, chat_item_id: str) -> bool:
         """Consent 0: all runs of the delegation hold the same chat item and call, none of them is at work, and the sender is done."""

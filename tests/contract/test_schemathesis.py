@@ -43,6 +43,7 @@ from waiting_at_hand import approval_card, ask, ask_consent
 from folkmoot.domain.pending import PendingKind
 
 BENCH = "FOLKMOOT_TEST_BENCH"  # where the hooks find an MCP server
+SIGNING = "FOLKMOOT_TEST_SIGNING"  # what they sign a channel's messages by
 HOOKS = Path(__file__).with_name("schemathesis_hooks.py")
 PROGRAM = Path(sys.executable).with_name("schemathesis")
 CONFIGURATION = """
@@ -158,6 +159,7 @@ PARAMETERS = {
     "path.app": "channel-apps",
     "path.app_run_id": "app-runs",
     "path.process_id": "any-runs",
+    "path.channel_id": "channel-ids",
     "path.agent_run_id": "ended-agent-runs",
     "query.agent": "agent-starts",
 }
@@ -203,9 +205,9 @@ def covered_in_haste() -> list[str]:
 @pytest_asyncio.fixture
 async def server(database_dsn: str, tmp_path: Path) -> AsyncIterator[Served]:
     async with bench_at_work() as bench, served(database_dsn, data_dir=tmp_path, allows="127.0.0.1") as server:
-        os.environ[BENCH] = bench.url
+        os.environ |= {BENCH: bench.url, SIGNING: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}
         yield server
-    del os.environ[BENCH]
+    del os.environ[BENCH], os.environ[SIGNING]
 
 
 async def seeds(server: Served, folder: Path) -> dict[str, list[Any]]:
@@ -227,7 +229,7 @@ async def seeds(server: Served, folder: Path) -> dict[str, list[Any]]:
     others["credential_stack"] = {
         "entries": [{"name": "here", "provider": "openai-compatible", "baseUrl": "http://127.0.0.1:1/v1"}]
     }
-    await put(client, f"{base}/secrets/by-name/signing", {"value": "a value"})
+    await put(client, f"{base}/secrets/by-name/signing", {"value": os.environ[SIGNING]})
     others["channel"] = {
         "app": "webhook", "settings": {"url": "https://hooks.example.com"}, "secrets": {"signing": "signing"}
     }  # fmt: skip

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from channels_at_hand import MESSAGE_ID, SECRET, TOKEN, message, setup_of, world
+from channels_at_hand import CHAT_ITEM_ID, MESSAGE_ID, SECRET, TOKEN, message, setup_of, world
 from recording_server import RecordingServer, reply, saying
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from folkmoot.channels.channel import Channel, ChannelDown, ChannelRefused, Forged
 from folkmoot.channels.webhook import make
-from folkmoot.domain.channels import Answer, ChannelSetup, Delivery, InboundRequest, MessageKind
+from folkmoot.domain.channels import Answer, ChannelSetup, Delivery, HttpProblem, InboundRequest, MessageKind
 
 SIGNING = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 OTHER = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSx"
@@ -68,6 +68,7 @@ async def test_a_request_is_signed_for_the_library_of_the_other_side(app: Channe
         "tool": "refund",
         "arguments": {"amount": 40},
         "runId": 42,
+        "chatItemId": str(CHAT_ITEM_ID),
         "token": TOKEN,
         "secret": SECRET,
         "title": sent.title,
@@ -217,9 +218,8 @@ def changed(**data: Any) -> dict[str, Any]:
 async def test_an_answer_that_is_none_is_told_what_is_wrong(app: Channel, body: Any, words: str) -> None:
     """F35: an empty or null secret is none. Nothing is received of it."""
     got = await app.receive(setup(), inbound(body))
-    assert got.answers == () and got.http is not None
-    assert (got.http.status, got.http.content_type) == (400, "application/problem+json")
-    assert words in json.loads(got.http.body)["detail"]
+    assert got.answers == () and isinstance(got.http, HttpProblem)
+    assert got.http.status == 400 and words in got.http.detail
 
 
 async def test_nothing_comes_by_polling(app: Channel) -> None:

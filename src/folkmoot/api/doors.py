@@ -14,7 +14,7 @@ from uuid import UUID
 from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from folkmoot.domain.channels import NO_APPS, AppShape, HttpAnswer, InboundRequest
+from folkmoot.domain.channels import NO_APPS, Answered, AppShape, InboundRequest
 from folkmoot.domain.rights import Right
 from folkmoot.domain.tenancy import Caller as DomainCaller
 from folkmoot.kernel.errors import NotAllowed, NotFound
@@ -27,10 +27,10 @@ from folkmoot.store.database import Database
 from folkmoot.store.walls import walled
 from folkmoot.vault.sealing import Vault
 
-Inbound = Callable[[UUID, Callable[[], Awaitable[InboundRequest]]], Awaitable[HttpAnswer]]
+Inbound = Callable[[UUID, Callable[[], Awaitable[InboundRequest]]], Awaitable[Answered]]
 
 
-async def _no_channels(channel_id: UUID, _: Callable[[], Awaitable[InboundRequest]]) -> HttpAnswer:
+async def _no_channels(channel_id: UUID, _: Callable[[], Awaitable[InboundRequest]]) -> Answered:
     raise NotFound(f"There is no channel {channel_id} that takes anything in.")
 
 

@@ -55,6 +55,8 @@ _TITLES = {
 }
 _CODES = {
     400: "unreadable",
+    401: "not_allowed",
+    403: "not_permitted",
     404: "not_found",
     405: "method_not_allowed",
     413: "too_large",
@@ -88,6 +90,11 @@ def problem(
         detail=mask(detail).encode("utf-8", "backslashreplace").decode(), errors=problem_errors(shown), code=code,
     )  # fmt: skip
     return Response(body.model_dump_json(by_alias=True), status_code=status, media_type=MEDIA_TYPE, headers=headers)
+
+
+def problem_of(status: int, detail: str) -> Response:
+    """One that no error of ours stands behind: its code is its status's."""
+    return problem(status, detail, code=_CODES.get(status, "error"))
 
 
 def status_of(error: errors.FolkmootError) -> int:

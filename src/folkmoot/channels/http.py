@@ -1,4 +1,4 @@
-"""What the apps that speak HTTP share: a POST whose failures are the channel's, JSON that came in, and answers that say what is wrong."""
+"""What the apps that speak HTTP share: a POST whose failures are the channel's, and JSON, out and in."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from folkmoot.channels.channel import ChannelDown, ChannelWorld, HttpReply
-from folkmoot.domain.channels import HttpAnswer
 
-_PROBLEM = "application/problem+json"
 _MOST_CHARACTERS = 300
 
 
@@ -49,11 +47,3 @@ def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         raise ValueError("a name stands in it twice")
     return found
-
-
-def problem(status: int, detail: str) -> HttpAnswer:
-    """An answer as RFC 9457 has it."""
-    titles = {400: "Bad request", 404: "Not found"}
-    return HttpAnswer(
-        status, as_json({"title": titles[status], "status": status, "detail": detail}), content_type=_PROBLEM
-    )

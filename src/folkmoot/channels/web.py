@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from folkmoot.channels.channel import ChannelWorld, SecretNames
-from folkmoot.channels.http import problem
 from folkmoot.domain.channels import (
     WEB,
     AnswerOutcome,
     ChannelSetup,
     Delivery,
+    HttpProblem,
     InboundRequest,
     OutgoingMessage,
     ReceivedAnswer,
@@ -29,7 +29,7 @@ class WebChannel:
         return Delivery()
 
     async def receive(self, setup: ChannelSetup, request: InboundRequest | None) -> Reception:
-        return Reception(http=problem(404, "The web channel receives nothing here; answer on the run's page."))
+        return Reception(http=HttpProblem(404, "The web channel receives nothing here; answer on the run's page."))
 
     async def tell(self, setup: ChannelSetup, received: ReceivedAnswer, outcome: AnswerOutcome) -> None:
         """The page that took the answer shows what became of it."""

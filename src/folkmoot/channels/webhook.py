@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from folkmoot.channels.channel import ChannelDown, ChannelRefused, ChannelWorld, SecretNames
-from folkmoot.channels.http import NotJson, as_json, post_or_down, problem, read_json
+from folkmoot.channels.http import NotJson, as_json, post_or_down, read_json
 from folkmoot.channels.signing import signed_headers, verified_id
 from folkmoot.domain.channels import (
     Answer,
     AnswerOutcome,
     ChannelSetup,
     Delivery,
+    HttpProblem,
     InboundRequest,
     OutgoingMessage,
     ReceivedAnswer,
@@ -74,9 +75,9 @@ class WebhookChannel:
         try:
             return Reception((_answer(read_json(request.body), inbound_id=inbound_id),))
         except NotJson as error:
-            return Reception(http=problem(400, f"The body is no JSON that can be read: {error}."))
+            return Reception(http=HttpProblem(400, f"The body is no JSON that can be read: {error}."))
         except _Unfit as error:
-            return Reception(http=problem(400, str(error)))
+            return Reception(http=HttpProblem(400, str(error)))
 
     async def tell(self, setup: ChannelSetup, received: ReceivedAnswer, outcome: AnswerOutcome) -> None:
         """The outcome is what the request is answered with."""

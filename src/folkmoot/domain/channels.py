@@ -138,11 +138,22 @@ class HttpAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class HttpProblem:
+    """A request that is not taken, answered at once as the API answers errors. `status`: 400, 401, 403 or 404."""
+
+    status: int
+    detail: str
+
+
+Answered = HttpAnswer | HttpProblem
+
+
+@dataclass(frozen=True, slots=True)
 class Reception:
     """What came in: answers, and what to answer at once; null: the outcomes of the answers, as JSON."""
 
     answers: tuple[ReceivedAnswer, ...] = ()
-    http: HttpAnswer | None = None
+    http: Answered | None = None
 
 
 class OutcomeKind(StrEnum):

@@ -13,7 +13,15 @@ from uuid import UUID
 
 from folkmoot.channels.channel import ChannelDown, ChannelError, ChannelRefused, Forged
 from folkmoot.channels.registry import AppUnavailable, ChannelApps
-from folkmoot.domain.channels import AnswerOutcome, HttpAnswer, InboundRequest, ReceivedAnswer, Reception
+from folkmoot.domain.channels import (
+    Answered,
+    AnswerOutcome,
+    HttpAnswer,
+    HttpProblem,
+    InboundRequest,
+    ReceivedAnswer,
+    Reception,
+)
 from folkmoot.kernel.errors import NotFound, SecretFault
 from folkmoot.services import channel_answers, channel_setups
 from folkmoot.services.channel_setups import ReadyChannel
@@ -29,7 +37,7 @@ _log = logging.getLogger("folkmoot.channels")
 
 async def receive(
     database: Database, vault: Vault, apps: ChannelApps, *, channel_id: UUID, read: ReadRequest, tell: Tell
-) -> HttpAnswer:
+) -> Answered:
     """What a request to a channel's inbound address is answered: what its app says, else what became of each answer in it.
 
     `database`: of no tenant, since the request has none until its channel is found. `read` gives the request; nothing is read for a channel
@@ -48,7 +56,7 @@ async def receive(
     try:
         reception = await app.receive(channel.setup, await read())
     except Forged as error:
-        return _problem(error.status, str(error))
+        return HttpProblem(error.status, str(error))
     outcomes = await _counted(database, apps, channel, reception, tell=tell)
     if reception.http is not None:
         return reception.http
@@ -102,8 +110,3 @@ async def _tell(apps: ChannelApps, channel: ReadyChannel, received: ReceivedAnsw
 
 def _missing(channel_id: UUID) -> NotFound:
     return NotFound(f"There is no channel {channel_id} that takes anything in.")
-
-
-def _problem(status: int, words: str) -> HttpAnswer:
-    body = {"type": "about:blank", "title": "Not from this channel", "status": status, "detail": words}
-    return HttpAnswer(status, json.dumps(body, ensure_ascii=False).encode(), "application/problem+json")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+
 from folkmoot.runtime.lease import Lease
-from folkmoot.store import appends
+from folkmoot.store import appends, workers
+from folkmoot.store.database import Reader
 
 _FENCE = "and p.claim_number = r.number and p.claim_id = r.claim_id\n        and p.status = 'Running'"
 
@@ -13,8 +17,14 @@ for _statement in ("_WHOLE", "_LEAN"):
     setattr(appends, _statement, _text.replace(_FENCE, ""))
 
 
-async def _never(lease: Lease) -> None:
-    lease._stop.wait()
+async def _deaf(lease: Lease) -> None:
+    """It pings, so that it may act for as long as it is awake, and does not take in that a ping touched no row."""
+    connection, options = await lease._database.connect(), lease._options
+    while not await asyncio.to_thread(lease._stop.wait, options.ping_seconds):
+        asked_at = time.monotonic()
+        if await workers.ping(Reader(connection), lease.worker_id, lease_seconds=options.lease_seconds):
+            lease._good_until = asked_at + options.own_deadline_seconds
+    await connection.close()
 
 
-Lease._ping_on = _never  # type: ignore[method-assign]
+Lease._ping_on = _deaf  # type: ignore[method-assign]

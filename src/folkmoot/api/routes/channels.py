@@ -12,8 +12,8 @@ from fastapi import APIRouter, Request, Response
 from starlette.exceptions import HTTPException
 
 from folkmoot.api.doors import Doorway
-from folkmoot.api.problems import responses
-from folkmoot.domain.channels import InboundRequest
+from folkmoot.api.problems import problem_of, responses
+from folkmoot.domain.channels import HttpProblem, InboundRequest
 
 router = APIRouter(tags=["channels"])
 
@@ -23,8 +23,9 @@ _BODY = {
         "description": "As the channel's app has it, with the headers that prove where it comes from.",
         "required": True,
         "content": {
-            kind: {"schema": {"type": "string", "format": "binary"}}
-            for kind in ("application/json", "application/x-www-form-urlencoded", "message/rfc822")
+            "application/json": {"schema": {}},
+            "application/x-www-form-urlencoded": {"schema": {"type": "object"}},
+            "message/rfc822": {"schema": {"type": "string", "format": "binary"}},
         },
     }
 }
@@ -45,4 +46,6 @@ async def take_in(doors: Doorway, request: Request, channel_id: UUID) -> Respons
         return InboundRequest({name.lower(): value for name, value in request.headers.items()}, body)
 
     answered = await doors.inbound(channel_id, read)
+    if isinstance(answered, HttpProblem):
+        return problem_of(answered.status, answered.detail)
     return Response(answered.body, answered.status, media_type=answered.content_type)

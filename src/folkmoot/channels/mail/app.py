@@ -17,7 +17,7 @@ from email.utils import parseaddr
 from typing import Any, TypeVar
 
 from folkmoot.channels.channel import ChannelDown, ChannelRefused, ChannelWorld, SecretNames
-from folkmoot.channels.http import NotJson, problem, read_json
+from folkmoot.channels.http import NotJson, read_json
 from folkmoot.channels.mail.addresses import LONGEST_LOCAL, one_address, reply_address
 from folkmoot.channels.mail.letters import letter, one_line, outcome_letter
 from folkmoot.channels.mail.mailbox import Found, Mailbox, mark_seen, unseen
@@ -28,6 +28,7 @@ from folkmoot.domain.channels import (
     AnswerOutcome,
     ChannelSetup,
     Delivery,
+    HttpProblem,
     InboundRequest,
     OutcomeKind,
     OutgoingMessage,
@@ -96,13 +97,13 @@ class MailChannel:
             return await self._look(setup)
         secret = setup.secrets.get(INBOUND)
         if secret is None:
-            return Reception(http=problem(404, f"The channel takes no mails here; give it a secret '{INBOUND}'."))
+            return Reception(http=HttpProblem(404, f"The channel takes no mails here; give it a secret '{INBOUND}'."))
         verified_id(secret, request)
         try:
             raw = _raw(request)
             return Reception((await asyncio.to_thread(_read, setup, raw),))  # it may take half a second
         except (NotJson, MailUnreadable) as error:
-            return Reception(http=problem(400, str(error)))
+            return Reception(http=HttpProblem(400, str(error)))
 
     async def tell(self, setup: ChannelSetup, received: ReceivedAnswer, outcome: AnswerOutcome) -> None:
         """A short reply to a user of the tenant; none to a machine, or about a mail that belongs to no run.

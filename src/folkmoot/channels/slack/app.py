@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from folkmoot.channels.channel import ChannelDown, ChannelRefused, ChannelWorld, HttpReply, SecretNames
-from folkmoot.channels.http import NotJson, as_json, post_or_down, problem, read_json
+from folkmoot.channels.http import NotJson, as_json, post_or_down, read_json
 from folkmoot.channels.slack.blocks import escaped, header_text, notice_blocks, request_blocks
 from folkmoot.channels.slack.payloads import Origin, clicks, payload_of, verify
 from folkmoot.domain.channels import (
@@ -19,6 +19,7 @@ from folkmoot.domain.channels import (
     ChannelSetup,
     Delivery,
     HttpAnswer,
+    HttpProblem,
     InboundRequest,
     MessageKind,
     OutgoingMessage,
@@ -76,7 +77,7 @@ class SlackChannel:
         try:
             payload = payload_of(request)
         except NotJson as error:
-            return Reception(http=problem(400, f"The payload is no JSON that can be read: {error}."))
+            return Reception(http=HttpProblem(400, f"The payload is no JSON that can be read: {error}."))
         if payload.get("type") == "url_verification" and isinstance(payload.get("challenge"), str):
             return Reception(http=HttpAnswer(200, as_json({"challenge": payload["challenge"]})))
         return Reception(clicks(payload), http=HttpAnswer(200))
