@@ -100,7 +100,7 @@ async def _weigh_new(course: Course, office: Office) -> tuple[float, float, floa
     async with office.worker() as process:
         mb, cpu = await weigh(course, office.drive.notifier, process.pid, idle_seconds=_IDLE_SECONDS)
         before, began = await _transactions(office), time.monotonic()
-        await asyncio.sleep(1.0 if course.is_quick else _IDLE_SECONDS)
+        await asyncio.sleep(0.2 if course.is_quick else _IDLE_SECONDS)
         return mb, cpu, (await _transactions(office) - before) / (time.monotonic() - began)
 
 

@@ -351,6 +351,22 @@ async def test_agent_runs_are_gathered_and_each_has_what_belongs_to_its_own_appe
     assert len(await panels.items_of(database, started)) == 2
 
 
+async def test_control_what_was_not_written_is_noted_all_the_same_without_the_look_at_it(
+    database: Database, appender: Appender, new_id: NewId, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def note_all(lane: Any, batch: Any) -> Any:
+        async with lane._connection.transaction():
+            rows = await lane._fetch(batch)
+            await appends.agent_runs.note(lane._connection, batch)
+        return rows
+
+    monkeypatch.setattr(appends._Lane, "_fetch_and_note", note_all)
+    made = await agent_appends(database, new_id, count=2)
+    assert await panels.post(database, made[1][0], new_id) is not None
+    await asyncio.gather(*(appender.append(append) for _, append in made))
+    assert await revisions(database, made) == [1, 1]
+
+
 async def test_gathered_agent_runs_commit_once(
     database: Database, appender: Appender, new_id: NewId, monkeypatch: pytest.MonkeyPatch
 ) -> None:
