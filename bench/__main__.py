@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench import report
-from bench.consents import consents
+from bench.agents import agents
 from bench.course import MORE_PEERS, PEERS, Course, Part, Peer
 from bench.figures import Figures
 from bench.footprint import footprint
@@ -32,10 +32,10 @@ _HERE = Path(__file__).parent
 _REPEATS = 5
 PARTS: dict[str, Part] = {
     "limits": raw_limits, "a": one_conversation, "b": long_conversation, "c": many_conversations, "ch": many_over_http,
-    "d": waiting_runs, "e": latency, "f": takeover, "g": footprint, "h": lists, "i": people, "m": model_calls, "n": consents,
+    "d": waiting_runs, "e": latency, "f": takeover, "g": footprint, "h": lists, "i": people, "m": model_calls, "n": agents,
     "t": trees, "w": small_window,
 }  # fmt: skip
-_ALSO = {"lists": "h", "people": "i", "models": "m", "consents": "n", "trees": "t"}
+_ALSO = {"agents": "n", "lists": "h", "people": "i", "models": "m", "trees": "t"}
 
 
 def _arguments() -> argparse.Namespace:

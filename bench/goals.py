@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from statistics import median
 
 from bench.approvals import BESIDE, MCP, OVER_HTTP
-from bench.consents import ANSWERED, CALL_MS, EXPIRED, SWEEP_SECONDS
+from bench.consent_answers import CALL_MS, WAYS
 from bench.consents import BEGINS as BESIDE_CONSENTS
+from bench.consents import EXPIRED, SWEEP_SECONDS
 from bench.consents import PAUSED as FOR_CONSENT
 from bench.course import MORE_PEERS, PEERS
 from bench.figures import OURS, Figures, shown
@@ -96,11 +98,17 @@ def _misdone(figures: Figures) -> float | None:
     return sum(line["calls_lost"] + line["calls_twice"] for line in lines) if lines else None
 
 
-def _sum_of(part: str, subject: str, *names: str) -> Callable[[Figures], float | None]:
+def _grown(figures: Figures) -> float | None:
+    """MB that a worker which paused runs has more with all of them waiting than with half."""
+    lines = figures.of("n", FOR_CONSENT)
+    return median((line["mb_all"] - line["mb_half"]) / 2 for line in lines) if lines else None
+
+
+def _sum_of(part: str, subjects: tuple[str, ...], *names: str) -> Callable[[Figures], float | None]:
     """Of what must not happen in any repetition."""
 
     def value(figures: Figures) -> float | None:
-        lines = figures.of(part, subject)
+        lines = [line for subject in subjects for line in figures.of(part, subject)]
         return sum(line[name] for line in lines for name in names) if lines else None
 
     return value
@@ -141,18 +149,22 @@ GOALS = (
     Goal("the longest wait for a lock in such a tree, ms", _worst_wait, 100),
     Goal("KB of a worker's memory for each waiting root", _median("t", WAITING, "kb_per_root"), 0.1),
     Goal("waiting roots that hold a worker", _median("t", WAITING, "held"), 0),
-    Goal("runs awaiting consent that a worker holds", _sum_of("n", FOR_CONSENT, "held"), 0),
+    Goal("runs awaiting consent that a worker holds", _sum_of("n", (FOR_CONSENT,), "held"), 0),
     Goal(
         "KB of a worker's memory for each of 10,000 runs awaiting consent",
         _median("n", BESIDE_CONSENTS, "kb_per_run"),
         0.1,
     ),
+    Goal("MB more in a worker that paused them, from half of them to all", _grown, 5),
     Goal("sweep of 1,000 expiries, s", _median("n", EXPIRED, "sweep_s"), SWEEP_SECONDS),
-    Goal("expiries that were not announced exactly once", _sum_of("n", EXPIRED, "not_once"), 0),
-    Goal("from consent to call beside them, ms p95", _median("n", ANSWERED, "call_ms_p95"), CALL_MS),
+    Goal("expiries that were not announced exactly once", _sum_of("n", (EXPIRED,), "not_once"), 0),
+    *(
+        Goal(f"from consent to call beside them, {way}, ms p95", _median("n", way, "call_ms_p95"), CALL_MS)
+        for way in WAYS
+    ),
     Goal(
         "calls with consent that were lost, made twice, or made without it",
-        _sum_of("n", ANSWERED, "calls_lost", "calls_twice", "calls_unasked"),
+        _sum_of("n", WAYS, "calls_lost", "calls_twice", "calls_unasked"),
         0,
     ),
     *(Goal(f"a model call of 45 messages to {name}, CPU ms", _median("m", name, "ours_ms"), 3) for name in PROVIDERS),

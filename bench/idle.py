@@ -18,7 +18,7 @@ async def weigh(
     course: Course, notifier: Notifier, pid: int, *, idle_seconds: float = _IDLE_SECONDS
 ) -> tuple[float, float]:
     """MB of a worker that has looked for work several times, and its CPU percent over some seconds after that."""
-    settle, idle = (0.5, 0.5) if course.is_quick else (_SETTLE_SECONDS, idle_seconds)
+    settle, idle = (0.2, 0.2) if course.is_quick else (_SETTLE_SECONDS, idle_seconds)
     for _ in range(_LOOKS):
         notifier.tell({"to": "workers"})
         await asyncio.sleep(settle / _LOOKS)

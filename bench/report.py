@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from bench.agents import PACES
 from bench.approvals import BESIDE, MCP, OVER_HTTP
-from bench.consents import ANSWERED, EXPIRED
+from bench.consent_answers import WAYS
 from bench.consents import BEGINS as BESIDE_CONSENTS
+from bench.consents import EXPIRED
 from bench.consents import PAUSED as FOR_CONSENT
 from bench.course import MORE_PEERS, PEERS
 from bench.figures import OURS, Figures, shown
@@ -38,7 +40,7 @@ TITLES = {
     "h": "h. Lists of runs (B63)",
     "i": "i. 5,000 runs that wait for people, and 1,000 approvals at once",
     "m": "m. CPU of a model call of 45 messages and 2 functions",
-    "n": "n. 10,000 agent runs that await consent, 1,000 that expire, 200 that are answered",
+    "n": "n. 10,000 agent runs that await consent, 1,000 that expire, 900 that are answered; and what a run costs",
     "t": "t. A tree of 1,000 sub-runs under one root",
     "w": "w. 3,000 turns in a window of 8,000 tokens",
 }
@@ -235,31 +237,31 @@ def _trees(figures: Figures, part: str) -> str:
     return "\n\n".join(_by_subject(figures, part, head, names, only=subjects) for head, names, subjects in tables)
 
 
-def _consents(figures: Figures, part: str) -> str:
+def _agents(figures: Figures, part: str) -> str:
     paused = ["", "runs", "runs/s", "that they hold", "MB of both, half waiting", "MB, all waiting", "KB a run"]
-    begins = ["", "MB beside none", "MB, all waiting", "KB a run", "idle CPU % beside none", "idle CPU %, all waiting"]
-    swept = ["", "due to sweep, s", "the sweep, s", "of 5 s", "sweep to last end, s", "sweep to last announcement, s", "not announced once"]  # fmt: skip
-    called = ["from consent to call", "beside", "ms p50", "ms p95", "ms longest", "p95 of 2 s", "lost", "twice", "without consent"]  # fmt: skip
-    tables = (
-        (paused, ("runs", "runs_per_s", "held", "mb_half", "mb_all", "kb_per_run"), FOR_CONSENT),
-        (begins, ("mb_none", "mb_all", "kb_per_run", "cpu_percent_none", "cpu_percent"), BESIDE_CONSENTS),
-        (swept, ("until_sweep_s", "sweep_s", "of_bound", "ended_s", "announced_s", "not_once"), EXPIRED),
-        (
-            called,
-            (
-                "beside",
-                "call_ms_p50",
-                "call_ms_p95",
-                "call_ms_longest",
-                "of_bound",
-                "calls_lost",
-                "calls_twice",
-                "calls_unasked",
-            ),
-            ANSWERED,
-        ),
+    begins = ["", "MB beside none", "MB, all waiting", "KB a run", "idle CPU % beside none", "all waiting", "transactions/s beside none", "all waiting"]  # fmt: skip
+    swept = ["", "runs", "first to last row, s", "until it is seen, s", "of 5 s", "to last end, s", "to last announcement, s", "not announced once"]  # fmt: skip
+    called = ["from consent to call", "answers", "beside", "answers/s", "ms p50", "ms p95", "ms longest", "p95 of 2 s", "lost", "twice", "without consent"]  # fmt: skip
+    paces = ["", "runs", "starts/s", "runs/s", "worker CPU ms each", "machine CPU ms each", "of interactions' time", "of their worker CPU"]  # fmt: skip
+    begun = (
+        "mb_none",
+        "mb_all",
+        "kb_per_run",
+        "cpu_percent_none",
+        "cpu_percent",
+        "transactions_per_s_none",
+        "transactions_per_s",
     )
-    return "\n\n".join(_by_subject(figures, part, head, names, only=(subject,)) for head, names, subject in tables)
+    calls = ("call_ms_p50", "call_ms_p95", "call_ms_longest", "of_bound", "calls_lost", "calls_twice", "calls_unasked")
+    used = ("runs_per_s", "cpu_ms_per_run", "machine_cpu_ms_per_run", "time_ratio", "cpu_ratio")
+    tables = (
+        (paused, ("runs", "runs_per_s", "held", "mb_half", "mb_all", "kb_per_run"), (FOR_CONSENT,)),
+        (begins, begun, (BESIDE_CONSENTS,)),
+        (swept, ("runs", "decided_s", "sweep_s", "of_bound", "ended_s", "announced_s", "not_once"), (EXPIRED,)),
+        (called, ("answers", "beside", "answers_per_s", *calls), WAYS),
+        (paces, ("runs", "starts_per_s", *used), PACES),
+    )
+    return "\n\n".join(_by_subject(figures, part, head, names, only=subjects) for head, names, subjects in tables)
 
 
 def _limits(figures: Figures, part: str) -> str:
@@ -294,6 +296,6 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 _TABLES: dict[str, Callable[[Figures, str], str]] = {
     "limits": _limits, "a": _speed, "b": _length, "c": _speed, "ch": _speed, "d": _waiting, "e": _latency, "f": _takeover,
-    "g": _footprint, "h": _lists, "i": _people, "m": _model_calls, "n": _consents, "t": _trees,
+    "g": _footprint, "h": _lists, "i": _people, "m": _model_calls, "n": _agents, "t": _trees,
     "w": _small_window,
 }  # fmt: skip

@@ -17,13 +17,14 @@ import pytest_asyncio
 from panels import Started
 
 from folkmoot.domain import items
+from folkmoot.domain.agent_runs import Phase
 from folkmoot.domain.items import ORCHESTRATOR, Item
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.runs import Claim, ClaimedRun
 from folkmoot.kernel.errors import LeaseLost, Unreachable
 from folkmoot.kernel.ids import NewId
 from folkmoot.store import appends, conversations
-from folkmoot.store.appends import Append, Appender, CallAsked, CallEnded, End, HandBack, ModelCallBegun
+from folkmoot.store.appends import AgentChange, Append, Appender, CallAsked, CallEnded, End, HandBack, ModelCallBegun
 from folkmoot.store.database import Database
 
 NUMBER_FENCE = "and p.claim_number = r.number"
@@ -300,6 +301,87 @@ async def test_control_bad_append_takes_its_batch_along_without_the_single_tries
     _, bad = await bad_append(database, new_id)
     _, written = await gather_with(database, appender, new_id, bad)
     assert written != [1] * 5
+
+
+_MAKE_AGENT_RUN = """
+insert into agent_run (tenant_id, run_id, agent_id, owner_id, correlation_token, created_at, modified_at)
+select tenant_id, run_id, definition_id, created_by, repeat('x', 20) || run_id, now(), now() from process where run_id = $1
+"""
+
+
+async def agent_appends(database: Database, new_id: NewId, *, count: int) -> list[tuple[Started, Append]]:
+    """One for each of so many agent runs, with a firm item and a payload."""
+    made = []
+    for _ in range(count):
+        started, claimed = await claimed_run(database, new_id)
+        async with database.writer() as writer:
+            await writer.connection.execute(_MAKE_AGENT_RUN, started.run_id)
+        change = AgentChange(Phase.ACT, new_id(), {"of": str(started.run_id)})
+        append = Append(claimed.claim, claimed.signal_number, [panels.said(new_id, "fine")], 1, agent=change)
+        made.append((started, append))
+    return made
+
+
+async def revisions(database: Database, made: list[tuple[Started, Append]]) -> list[int]:
+    async with database.reader() as reader:
+        found = await reader.connection.fetch("select run_id, payload_revision from agent_run")
+    by_run = {row["run_id"]: row["payload_revision"] for row in found}
+    return [by_run[started.run_id] for started, _ in made]
+
+
+async def test_agent_runs_are_gathered_and_each_has_what_belongs_to_its_own_append(
+    database: Database, appender: Appender, new_id: NewId
+) -> None:
+    """Beside an interaction's append, one that a message came before, whose payload is not written, and a bad one, which takes nobody along."""
+    made = await agent_appends(database, new_id, count=5)
+    assert await panels.post(database, made[1][0], new_id) is not None
+    started, claimed = await claimed_run(database, new_id)
+    _, bad = await bad_append(database, new_id)
+    for others, expected in (([], [1, 0, 1, 1, 1]), ([bad], [2, 0, 2, 2, 2])):
+        appends_ = [replace(append, items=[panels.said(new_id, "fine")]) for _, append in made]
+        for append in appends_:
+            assert append.agent is not None
+            append.agent = replace(append.agent, payload_id=new_id())
+        beside = Append(claimed.claim, claimed.signal_number, [panels.said(new_id, "fine")], 1)
+        results = await asyncio.gather(
+            *map(appender.append, [*appends_[:2], *others, beside, *appends_[2:]]), return_exceptions=True
+        )
+        assert sum(isinstance(result, Exception) for result in results) == len(others), results
+        assert await revisions(database, made) == expected
+    assert len(await panels.items_of(database, started)) == 2
+
+
+async def test_control_what_was_not_written_is_noted_all_the_same_without_the_look_at_it(
+    database: Database, appender: Appender, new_id: NewId, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def note_all(lane: Any, batch: Any) -> Any:
+        async with lane._connection.transaction():
+            rows = await lane._fetch(batch)
+            await appends.agent_runs.note(lane._connection, batch)
+        return rows
+
+    monkeypatch.setattr(appends._Lane, "_fetch_and_note", note_all)
+    made = await agent_appends(database, new_id, count=2)
+    assert await panels.post(database, made[1][0], new_id) is not None
+    await asyncio.gather(*(appender.append(append) for _, append in made))
+    assert await revisions(database, made) == [1, 1]
+
+
+async def test_gathered_agent_runs_commit_once(
+    database: Database, appender: Appender, new_id: NewId, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else each waits for those before it, five passages each."""
+    batches: list[int] = []
+    note = appends.agent_runs.note
+
+    async def noted(connection: Any, batch: Any) -> None:
+        batches.append(len(batch))
+        await note(connection, batch)
+
+    monkeypatch.setattr(appends.agent_runs, "note", noted)
+    made = await agent_appends(database, new_id, count=5)
+    await asyncio.gather(*(appender.append(append) for _, append in made))
+    assert batches == [5] and await revisions(database, made) == [1] * 5
 
 
 async def others_beside_a_locked_run(

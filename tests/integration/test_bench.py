@@ -8,7 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from bench.consents import ANSWERED, EXPIRED, PAUSED
+from bench.agents import AGENT_ENDS
+from bench.consent_answers import WAYS
+from bench.consents import EXPIRED, PAUSED
 from bench.trees import TREE, WAITING
 
 _ROOT = Path(__file__).parents[2]
@@ -34,11 +36,8 @@ def test_quick_parts_measure_and_report(tmp_path: Path) -> None:
     assert tree["ratio"] > 0 and tree["longest_lock_wait_ms"] >= 0 and waiting["held"] == 0
     kinds = {line["subject"]: line for line in lines if line["part"] == "n"}
     assert kinds[PAUSED]["held"] == 0 and kinds[EXPIRED]["not_once"] == 0
-    assert (kinds[ANSWERED]["calls_lost"], kinds[ANSWERED]["calls_twice"], kinds[ANSWERED]["calls_unasked"]) == (
-        0,
-        0,
-        0,
-    )
+    assert all(kinds[way][name] == 0 for way in WAYS for name in ("calls_lost", "calls_twice", "calls_unasked"))
+    assert kinds[AGENT_ENDS]["cpu_ratio"] > 0
     header = next(line for line in lines if line["subject"] == "header")
     assert (header["machine"]["fsync"], header["machine"]["synchronous_commit"]) == ("on", "on")
     page = (tmp_path / "RESULTS.md").read_text()

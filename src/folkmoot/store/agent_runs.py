@@ -6,6 +6,7 @@ What awaits consent is written by the pause, taken out by the claim, and ended b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -44,24 +45,32 @@ async def insert(writer: Writer, tenant_id: UUID, *, run_id: UUID, new: NewAgent
     return made
 
 
-async def note(connection: asyncpg.Connection, append: Append) -> None:
-    """What an append of an agent run adds beside items and facts, in its transaction, once all of it was written."""
+async def note(connection: asyncpg.Connection, appends: Sequence[Append]) -> None:
+    """What appends of agent runs add beside items and facts, in their transaction, once all of each was written. Several are gathered: each
+    kind of change takes one passage to the server, however many runs there are."""
+    for append in appends:
+        if append.pause is not None and append.pause.awaits:
+            awaited = [run_id for each in append.pause.awaits for run_id in each.run_ids]
+            await _sql.join_consent(connection, tenant_id=append.claim.tenant_id, sub_run_ids=awaited)
+    await _sql.note(connection, [_changed(append) for append in appends])
+    begun = [append for append in appends if append.calls_begun]
+    if begun:
+        await _sql.executed(connection, [
+            {"tenant_id": append.claim.tenant_id, "run_id": append.claim.run_id, "call_ids": list(append.calls_begun)} for append in begun
+        ])  # fmt: skip
+    for append in appends:
+        if append.agent is not None and append.agent.consent is not None:
+            await _await_consent(connection, append, append.agent.consent)
+
+
+def _changed(append: Append) -> dict[str, Any]:
     claim, change = append.claim, append.agent
     assert change is not None
-    if append.pause is not None and append.pause.awaits:
-        awaited = [run_id for each in append.pause.awaits for run_id in each.run_ids]
-        await _sql.join_consent(connection, tenant_id=claim.tenant_id, sub_run_ids=awaited)
     payload = json_text(safe_json(change.payload))
-    await _sql.note(
-        connection, tenant_id=claim.tenant_id, run_id=claim.run_id, phase=change.phase.value, payload_id=change.payload_id,
-        payload=payload, size=len(payload.encode()), characters=len(payload),
-    )  # fmt: skip
-    if append.calls_begun:
-        await _sql.executed(
-            connection, tenant_id=claim.tenant_id, run_id=claim.run_id, call_ids=list(append.calls_begun)
-        )
-    if change.consent is not None:
-        await _await_consent(connection, append, change.consent)
+    return {
+        "tenant_id": claim.tenant_id, "run_id": claim.run_id, "phase": change.phase.value, "payload_id": change.payload_id,
+        "payload": payload, "size": len(payload.encode()), "characters": len(payload),
+    }  # fmt: skip
 
 
 async def _await_consent(connection: asyncpg.Connection, append: Append, asked: ConsentAsked) -> None:

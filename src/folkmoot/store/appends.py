@@ -177,16 +177,13 @@ class _Lane:
         batch = [waiting for waiting in batch if not waiting.done.done()]
         if not batch:
             return []
-        alone = [waiting for waiting in batch if waiting.append.agent is not None]
-        if alone and len(batch) > 1:  # an agent run's append is a transaction of several statements
+        of_agents = [waiting for waiting in batch if waiting.append.agent is not None]
+        if 0 < len(of_agents) < len(batch):  # theirs is a transaction of several statements
             together = [waiting for waiting in batch if waiting.append.agent is None]
-            locked = await self._commit(together)
-            return [*locked, *[one for waiting in alone for one in await self._commit([waiting])]]
+            return [*await self._commit(together), *await self._commit(of_agents)]
         try:
-            if alone:
-                rows = await self._fetch_alone(batch[0].append)
-            else:
-                rows = await self._fetch([waiting.append for waiting in batch])
+            appends = [waiting.append for waiting in batch]
+            rows = await (self._fetch_and_note(appends) if of_agents else self._fetch(appends))
         except OUTAGES:
             raise
         except Exception as error:
@@ -199,12 +196,15 @@ class _Lane:
         _settle(batch, rows)
         return []
 
-    async def _fetch_alone(self, append: Append) -> Sequence[Any]:
+    async def _fetch_and_note(self, batch: Sequence[Append]) -> Sequence[Any]:
         assert self._connection is not None
         async with self._connection.transaction():
-            rows = await self._fetch([append])
-            if rows and rows[0]["is_whole"]:
-                await agent_runs.note(self._connection, append)
+            rows = await self._fetch(batch)
+            written = {row["ord"] for row in rows if row["is_whole"]}
+            if written:
+                await agent_runs.note(
+                    self._connection, [append for ord_, append in enumerate(batch) if ord_ in written]
+                )
         return rows
 
     async def _fetch(self, batch: Sequence[Append]) -> Sequence[Any]:

@@ -6,7 +6,7 @@ select :tenant_id, :run_id, (select p.definition_id from process p where p.tenan
 from (select folkmoot_now() as now) t
 returning id;
 
--- name: note!
+-- name: note*!
 -- What a worker's append moved: the phase, and the payload's next revision, which nobody changes afterwards.
 with t as materialized (select folkmoot_now() as now),
 before as materialized (
@@ -25,7 +25,7 @@ c as (
 insert into content_chunk (tenant_id, run_id, content_id, number, piece)
 select a.tenant_id, a.run_id, :payload_id, 0, :payload from a;
 
--- name: executed!
+-- name: executed*!
 -- In the transaction that records a call as begun: what a person consented to was executed, and is so once.
 update chat_item set executed_at = folkmoot_now(), updated_at = folkmoot_now()
 where tenant_id = :tenant_id and run_id = :run_id and call_id = any(:call_ids::uuid[]) and executed_at is null;
