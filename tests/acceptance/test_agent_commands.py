@@ -123,6 +123,10 @@ def test_without_a_terminal_it_is_said_how_to_answer_and_a_declined_call_is_not_
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out, told(shell)) == (0, "42\n", ""), err
     assert "Bo is asleep." in err
+    later = shell.run("agent", "show", run_id).err
+    assert f"   The task: {GOAL}" in later
+    assert re.search(r"   its call of tell was declined, by owner at \S+ over command\. Bo is asleep\.\n", later)
+    assert "its call of tell was declined, by owner at " in shell.run("agent", "watch", run_id).err
     nothing = shell.run("agent", "consent", run_id, "--approve")
     assert nothing.code == 1 and "asks nothing any more. Its call of tell was declined, by owner at " in nothing.err
 
@@ -138,7 +142,7 @@ def test_a_decision_that_no_worker_has_taken_up_yet_is_told(shell: Shell) -> Non
     again = shell.run("agent", "consent", run_id, "--approve")
     assert again.code == 1 and "Its call of tell was declined, by owner at " in again.err
     shown = shell.run("agent", "show", run_id).err
-    assert "what it asked was declined, by owner at " in shown and "It goes on where a worker runs" in shown
+    assert "   its call of tell was declined, by owner at " in shown and "It goes on where a worker runs" in shown
 
 
 def test_a_run_that_is_left_to_a_worker_is_answered_and_watched_by_its_id(shell: Shell) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from base64 import b64encode
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -135,8 +136,20 @@ async def test_an_answer_of_any_length_counts_as_taken(app: Channel, endpoint: R
 
 
 async def test_a_signing_secret_that_is_none_is_told(app: Channel, endpoint: RecordingServer) -> None:
-    with pytest.raises(ChannelRefused, match="whsec_"):
-        await app.send(replace(setup(endpoint.url), secrets={"signing": "whsec_a"}), message())
+    short = "whsec_" + b64encode(bytes(range(23))).decode()
+    for secret in (
+        "whsec_a",
+        "hello",
+        "not a secret",
+        SIGNING.removeprefix("whsec_"),
+        short,
+        "whsec_",
+        "whsec_" + "é" * 40,
+    ):
+        with pytest.raises(ChannelRefused, match="base64 of 24 bytes or more"):
+            await app.send(replace(setup(endpoint.url), secrets={"signing": secret}), message())
+        with pytest.raises(Forged, match="no Standard Webhooks secret"):
+            await app.receive(replace(setup(), secrets={"signing": secret}), inbound(ANSWER))
     with pytest.raises(Forged, match="secret"):
         await app.receive(replace(setup(), secrets={"signing": ""}), inbound(ANSWER))
 

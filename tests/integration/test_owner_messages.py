@@ -257,12 +257,21 @@ async def test_a_mailbox_that_cannot_be_read_is_told_of_once_by_its_channels_nam
     await mails(bureau, office, post)
     reading = bureau.reading()
     await bureau.keep("imapPassword", "another")
-    await bureau.look(reading)
-    await bureau.look(reading)
+
+    async def rest() -> float:
+        await bureau.look(reading)
+        (row,) = await panels.fetch(
+            bureau.database, "select extract(epoch from until - folkmoot_now())::float8 as s from channel_look"
+        )
+        return float(row["s"])
+
+    # a wrong password is tried less and less often, lest the account is locked
+    rests = [await rest() for _ in range(5)]
+    assert [round(seconds / 60) for seconds in rests] == [2, 4, 8, 15, 15]
     assert caplog.text.count("could not be looked into, and will be again: The mailbox") == 1
     assert "The channel default/line (" in caplog.text
     await bureau.keep("imapPassword", "pass")
-    await bureau.look(reading)
+    assert await rest() < 31
     assert caplog.text.count("can be looked into again") == 1
 
 
@@ -315,7 +324,7 @@ async def test_a_channel_that_refuses_for_good_is_given_up_and_the_owner_can_sti
     assert (
         message["given_up_at"] is not None and message["sealed_secret"] is None and "redirects" in message["last_error"]
     )
-    assert f"of run {message['run_id']}" in caplog.text and "is not sent any more" in caplog.text
+    assert "of agent run 1 over the channel default/line (" in caplog.text and "is not sent any more" in caplog.text
     await agents.consent(bureau.database, bureau.caller, run)
     assert (await bureau.finish(run)).status == "completed"
 

@@ -274,9 +274,16 @@ async def test_who_is_signed_in_sees_the_card_and_decides_with_a_button(
         assert await consent_row(database, asked) == before
         listed = (await visitor.get("/web/agent-runs")).text
         assert "Waiting for consent" in listed and f"/web/agent-runs/{asked.run.id}" in listed
-        assert asked.path in (await visitor.get(f"/web/agent-runs/{asked.run.id}")).text
+        shown_run = (await visitor.get(f"/web/agent-runs/{asked.run.id}")).text
+        assert asked.path in shown_run and f"The task: {agents.GOAL}" in shown_run
         page = await visitor.get(asked.path)
-        for words in ("clerk", "Calls <code>tell</code>", "&#34;who&#34;: &#34;Bo&#34;", "Waits for consent until"):
+        for words in (
+            "clerk",
+            f"The task: {agents.GOAL}",
+            "Calls <code>tell</code>",
+            "&#34;who&#34;: &#34;Bo&#34;",
+            "Waits for consent until",
+        ):
             assert words in page.text, words
         nothing = await visitor.send(page, asked.path)
         assert nothing.status_code == 422 and "Choose one of the two buttons" in nothing.text

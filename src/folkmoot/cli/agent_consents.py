@@ -131,15 +131,17 @@ async def _before(installation: Installation, caller: Caller, run: AgentRun) -> 
 
 async def decided_last(installation: Installation, caller: Caller, run: AgentRun) -> ChatItem | None:
     """The newest request of the run, or of one that it delegated and that it still waits for, on which somebody has decided."""
+    return next(iter(await decided_before(installation, caller, run)), None)
+
+
+async def decided_before(installation: Installation, caller: Caller, run: AgentRun) -> list[ChatItem]:
+    """All such requests, of the newest parts of the conversation behind the run, the newest first."""
     chat = await agent_runs.chat(installation.database, caller, id_=run.id, before=None, limit=_CHAT)
-    return next(
-        (
-            item
-            for item in chat
-            if (item.agent_run == run.id or item.chat_item_id == run.chat_item_id) and decided_words(item) is not None
-        ),
-        None,
-    )
+    return [
+        item
+        for item in chat
+        if (item.agent_run == run.id or item.chat_item_id == run.chat_item_id) and decided_words(item) is not None
+    ]
 
 
 async def _typed() -> Decision:

@@ -80,6 +80,8 @@ class Look:
 
     async def news(self) -> AsyncIterator[AgentEvent]:
         database = self._installation.database
+        # before the run, so that all items that led to what is asked are seen before it
+        asked = await agent_runs.asked(database, self._caller, id_=self._id)
         run = await agent_runs.get(database, self._caller, id_=self._id)
         while self._after < run.last_sequence:
             page = await agent_runs.items(database, self._caller, id_=self._id, after=self._after, limit=PAGE)
@@ -88,7 +90,6 @@ class Look:
                 yield stored
             if not page:
                 break
-        asked = await agent_runs.asked(database, self._caller, id_=self._id)
         if asked != self._asked:
             settled = await self._settled()
             self._asked = asked

@@ -5,7 +5,7 @@ Deliberately absent: what is typed (`agent_watching`), and how a conversation's 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from folkmoot.cli import cards, screen
 from folkmoot.cli.agent_following import AgentEvent, Asked
@@ -14,9 +14,11 @@ from folkmoot.domain import items
 from folkmoot.domain.agent_runs import AgentRun, AgentRunStatus, ChatItem, Phase, Plan, PlanStep
 from folkmoot.domain.items import StoredItem
 from folkmoot.domain.shown_text import shown
+from folkmoot.services.agent_run_reading import RunMessage
 
 TYPED = "Type approve, or decline and why."
 _TEXT_CHARACTERS = 4_000
+_GOAL_CHARACTERS = 400
 
 
 def card(item: ChatItem, run: AgentRun) -> Iterator[str]:
@@ -89,6 +91,7 @@ class AgentPrinter:
     def _item(self, stored: StoredItem) -> None:
         item = stored.item
         body, detail = item.body, item.detail
+        self._printer.recorded(stored)
         if isinstance(body, items.ToolCall) and isinstance(detail, items.Planned | items.Replanned | items.Verified):
             self._own_calls.add(body.tool_call_id)
             for line in self._said(detail):
@@ -141,6 +144,20 @@ def state_lines(run: AgentRun) -> Iterator[str]:
     yield f"   started {run.created_at.isoformat(timespec='seconds')}{ended}, over {_text(run.channel or 'web')}"
     if run.conversation_id is not None:
         yield f"   conversation {run.conversation_id}"
+
+
+def history_lines(goal: str | None, settled: Sequence[ChatItem], lost: Sequence[RunMessage]) -> Iterator[str]:
+    """What a run is to do, what was decided of what it asked (the newest first), and which messages its owner did not get."""
+    if goal is not None:
+        yield f"   {_text(screen.shortened(goal, _GOAL_CHARACTERS))}"
+    for item in reversed(settled):
+        assert item.consent is not None
+        why = f" {_text(item.consent.reason)}" if item.consent.reason else ""
+        yield f"   its call of {_text(str(item.consent.card['functionName']))} was {decided(item)}{why}"
+    for each in lost:
+        message = each.message
+        state = "was not delivered and is given up" if message.given_up_at is not None else "was not delivered yet"
+        yield f"   the message {message.kind} {state}: {_text(message.last_error or '')}"
 
 
 def _step(step: PlanStep) -> str:

@@ -12,7 +12,7 @@ import typer
 from folkmoot.api.mapping.items import conversation_item
 from folkmoot.bootstrap.installation import Installation
 from folkmoot.cli import agent_consents, agent_json, agent_printer, agent_run, cards, screen, sets
-from folkmoot.cli.agent_consents import decided_last
+from folkmoot.cli.agent_consents import decided_before
 from folkmoot.cli.agent_following import answer_in
 from folkmoot.cli.agent_ids import AgentRunId, id_of
 from folkmoot.cli.agent_printer import AgentPrinter
@@ -23,7 +23,8 @@ from folkmoot.domain.definitions import DefinitionKind
 from folkmoot.domain.items import StoredItem
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import BadInput, FolkmootError
-from folkmoot.services import agent_runs, definitions
+from folkmoot.services import agent_run_reading, agent_runs, definitions
+from folkmoot.services.agent_run_reading import RunMessage
 from folkmoot.services.agent_runs import AgentRunFilter
 
 app = typer.Typer(help="Agents' own runs: run, list, show, watch, consent, cancel.", no_args_is_help=True)
@@ -85,8 +86,9 @@ async def _show(id_: int, *, with_payload: bool, with_items: bool, as_json: bool
         run = await agent_runs.get(installation.database, caller, id_=id_)
         said = await _items(installation, caller, run)
         asked = await agent_runs.asked(installation.database, caller, id_=id_)
-        last = await decided_last(installation, caller, run) if asked is None else None
+        settled = await decided_before(installation, caller, run)
         payload = await agent_runs.payload(installation.database, caller, id_=id_) if with_payload else None
+        lost = await _undelivered(installation, caller, run)
     answer = next((found for stored in reversed(said) if (found := answer_in(stored)) is not None), None)
     if as_json:
         more: dict[str, Any] = {"payload": payload} if with_payload else {}
@@ -96,15 +98,15 @@ async def _show(id_: int, *, with_payload: bool, with_items: bool, as_json: bool
         screen.put_json({**agent_json.agent_run(run), "answer": answer, "consent": consent, **more})
         return
     printer = AgentPrinter(run)
-    for line in agent_printer.state_lines(run):
+    goal = next((told for stored in said if (told := agent_run_reading.goal_in(stored)) is not None), None)
+    for line in (*agent_printer.state_lines(run), *agent_printer.history_lines(goal, settled, lost)):
         printer.line(screen.printable(line))
     for stored in said if with_items else ():
         printer.show(stored)
     if asked is not None:
         for line in (*agent_printer.card(asked, run), f"   To answer: {cards.consent_command(id_)}"):
             printer.line(screen.printable(line))
-    elif run.status is AgentRunStatus.AWAITING_CONSENT and last is not None:
-        printer.line(screen.printable(f"   what it asked was {agent_printer.decided(last)}"))
+    elif run.status is AgentRunStatus.AWAITING_CONSENT:
         printer.line("   It goes on where a worker runs: `folkmoot serve`, or `folkmoot worker`.")
     printer.clear()
     if with_payload:
@@ -113,6 +115,12 @@ async def _show(id_: int, *, with_payload: bool, with_items: bool, as_json: bool
         screen.put(answer)
     if run.completed_at is not None:
         printer.end(run)
+
+
+async def _undelivered(installation: Installation, caller: Caller, run: AgentRun) -> list[RunMessage]:
+    """What the run's owner was to be told and was not, or not yet; of the oldest messages."""
+    found = await agent_run_reading.messages(installation.database, caller, id_=run.id, after=None, limit=_PAGE)
+    return [each for each in found if each.message.delivered_at is None and each.message.last_error is not None]
 
 
 async def _items(installation: Installation, caller: Caller, run: AgentRun) -> list[StoredItem]:
@@ -135,6 +143,8 @@ async def _watch(id_: int, *, as_json: bool) -> int:
     async with AsyncExitStack() as stack:
         installation, caller = await stack.enter_async_context(opened())
         run = await agent_runs.get(installation.database, caller, id_=id_)
+        for line in agent_printer.history_lines(None, await decided_before(installation, caller, run), ()):
+            screen.say(screen.printable(line))
         watching = AgentWatching(installation, caller, run, as_json=as_json)
         await watching.open()
         stack.push_async_callback(watching.close)

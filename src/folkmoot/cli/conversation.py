@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections import deque
 from uuid import UUID
 
 from folkmoot.cli import cards, screen
@@ -14,6 +15,8 @@ from folkmoot.domain.items import AuthorKind, Item, StoredItem
 from folkmoot.domain.pending import PERSON
 from folkmoot.domain.runs import Run
 from folkmoot.services.events import ApprovalSnapshot, Delta, Ended, Event
+
+_NEWEST_CALLS = 50
 
 
 class Printer:
@@ -30,13 +33,16 @@ class Printer:
         self._has_status_line = screen.is_capable(sys.stderr)
         self._status_columns = 0
         self._texts: dict[str, tuple[int, str]] = {}
+        self._recorded: deque[str] = deque(maxlen=_NEWEST_CALLS)  # calls of models whose reply is there
         self._at_work: dict[str, str] = {}  # who spoke last in each thread of sent work
 
     def show(self, event: Event) -> None:
         if isinstance(event, StoredItem):
+            self.recorded(event)
             self._item(event.item)
         elif isinstance(event, Delta):
-            self._delta(event)
+            if event.model_call_id not in self._recorded:
+                self._delta(event)
         elif isinstance(event, Run):
             if event.claimed_at is None and event.ended_at is None:
                 self.status(f"the run is {event.status} and waits for a worker")
@@ -65,6 +71,11 @@ class Printer:
     def line(self, text: str) -> None:
         self.clear()
         screen.say(text)
+
+    def recorded(self, stored: StoredItem) -> None:
+        """A piece of the reply that led to this item is late: it says nothing of what is thought now."""
+        if stored.item.model_call_id is not None:
+            self._recorded.append(str(stored.item.model_call_id))
 
     def _card(self, snapshot: ApprovalSnapshot) -> None:
         """What the run waits for a person about, or one below it, once each; and how to answer it.

@@ -24,7 +24,7 @@ from folkmoot.kernel.errors import (
     NotPermitted,
     StaleApproval,
 )
-from folkmoot.services import channel_answers, chat_pages, consents
+from folkmoot.services import agent_run_reading, channel_answers, chat_pages, consents
 from folkmoot.services.chat_pages import Asked
 
 _TITLE = "Consent to a call"
@@ -52,17 +52,20 @@ async def show(visit: Visit) -> Response:
         asked = await chat_pages.asked(visit.doors.of(visit.caller), visit.caller, token=token)
     except NotFound as error:
         return page(visit, "code.html", title="Not found", status=404, token=token, fault=str(error))
-    return _card(visit, asked)
+    return await _card(visit, asked)
 
 
-def _card(visit: Visit, asked: Asked, *, status: int = 200, fault: str | None = None, reason: str = "") -> Response:
+async def _card(
+    visit: Visit, asked: Asked, *, status: int = 200, fault: str | None = None, reason: str = ""
+) -> Response:
     visit.who.require(Right.APPROVE)
     if not asked.may_answer:
         return page(visit, "told.html", title="Not yours to decide", status=403, words=_NOT_YOURS)
     token = visit.request.path_params["token"]
+    to_do = await agent_run_reading.goal(visit.doors.of(visit.who), visit.who, id_=asked.run.id)
     return page(
         visit, "consent.html", title=_TITLE, status=status, token=token, run=asked.run, item=asked.item,
-        for_agent=asked.for_agent, fault=fault, reason=reason,
+        for_agent=asked.for_agent, fault=fault, reason=reason, to_do=to_do,
     )  # fmt: skip
 
 
@@ -73,7 +76,7 @@ async def decide(visit: Visit) -> Response:
     asked = await chat_pages.asked(database, who, token=token)
     decision, reason = form.get("decision"), form.get("reason", "").strip()
     if decision not in ("approve", "decline"):
-        return _card(visit, asked, status=422, fault=_CHOOSE, reason=reason)
+        return await _card(visit, asked, status=422, fault=_CHOOSE, reason=reason)
     try:
         item = await consents.answer(
             database, who, id_=asked.run.id, chat_item_id=_item_id(form.get("chatItemId", "")), approves=decision == "approve",
@@ -83,9 +86,9 @@ async def decide(visit: Visit) -> Response:
         return page(visit, "told.html", title="Not yours to decide", status=403, words=_NOT_YOURS)
     except StaleApproval:
         words = "What would run is not what you were shown, so nothing was decided. This is what it is now."
-        return _card(visit, await chat_pages.asked(database, who, token=token), status=409, fault=words)
+        return await _card(visit, await chat_pages.asked(database, who, token=token), status=409, fault=words)
     except BadInput as error:
-        return _card(visit, asked, status=422, fault=f"Nothing was decided. {error}", reason=reason)
+        return await _card(visit, asked, status=422, fault=f"Nothing was decided. {error}", reason=reason)
     except AlreadyDecided as error:
         return _outcome(visit, OutcomeKind.ALREADY_DECIDED, str(error), run_id=asked.run.id)
     except Conflict as error:

@@ -14,7 +14,7 @@ from folkmoot.console.visits import Visit
 from folkmoot.domain.definitions import Reference
 from folkmoot.domain.rights import Right
 from folkmoot.kernel.errors import BadInput, NotFound, NotPermitted
-from folkmoot.services import agent_runs, chat_pages
+from folkmoot.services import agent_run_reading, agent_runs, chat_pages
 from folkmoot.services.agent_runs import AgentStart
 from folkmoot.store.idempotency import Scope
 
@@ -54,8 +54,9 @@ async def show_run(visit: Visit) -> Response:
     except NotPermitted:
         payload = None
     lines = [shown.line(stored) for stored in items]
+    to_do = next((told for stored in items if (told := agent_run_reading.goal_in(stored)) is not None), None)
     return page(
-        visit, "run.html", title=f"Agent run {run.id}", run=run, chat=chat[::-1], lines=lines, payload=payload,
+        visit, "run.html", title=f"Agent run {run.id}", run=run, chat=chat[::-1], lines=lines, payload=payload, to_do=to_do,
         is_cut=len(chat) == _CHAT, are_cut=len(items) == _ITEMS, **await _start_form(visit, run.conversation_id),
     )  # fmt: skip
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
-from folkmoot.channels.channel import ChannelError
+from folkmoot.channels.channel import ChannelError, ChannelRefused
 from folkmoot.channels.registry import AppUnavailable, ChannelApps
 from folkmoot.kernel.errors import FolkmootError
 from folkmoot.services import inbound
@@ -25,6 +25,10 @@ from folkmoot.vault.sealing import Vault
 _log = logging.getLogger("folkmoot.channels")
 _JITTER = 0.2
 _LONGEST_SECONDS = 120.0  # of a look
+_LONGEST_REST_SECONDS = (
+    900.0  # of a channel that refuses: who tries a wrong password at each look has the account locked
+)
+_MOST_DOUBLINGS = 16
 
 
 class ChannelReading:
@@ -42,6 +46,7 @@ class ChannelReading:
         self._tell = tell
         self._task: asyncio.Task[None] | None = None
         self._failing: dict[UUID, str] = {}  # why, so that it is said once and not at each look
+        self._refusals: dict[UUID, int] = {}  # how many in a row
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._look_on())
@@ -80,21 +85,30 @@ class ChannelReading:
         async with self._database.writer() as writer:
             if not await channels.take_look(writer, channel, seconds=_LONGEST_SECONDS):
                 return 0
+        rest_seconds = self._poll_seconds / 2
         try:
             async with asyncio.timeout(_LONGEST_SECONDS):
                 count = await inbound.look(
                     self._database, self._vault, self._apps, tenant_id=channel.tenant_id, channel_id=channel.channel_id, tell=self._tell
                 )  # fmt: skip
+            self._refusals.pop(channel.channel_id, None)
             if self._failing.pop(channel.channel_id, None) is not None:
                 _log.warning("The channel %s (%s) can be looked into again", channel.name, channel.channel_id)
             return count
         except (ChannelError, FolkmootError, TimeoutError, *FAILURES) as error:
+            if isinstance(error, ChannelRefused):
+                rest_seconds = self._rest_seconds(channel)
             self._warn_once(channel, str(error) or type(error).__name__)
             return 0
         finally:
             with suppress(*FAILURES):
                 async with self._database.writer() as writer:
-                    await channels.put_off_look(writer, channel, seconds=self._poll_seconds / 2)
+                    await channels.put_off_look(writer, channel, seconds=rest_seconds)
+
+    def _rest_seconds(self, channel: FoundChannel) -> float:
+        """For how long nobody looks into a channel that refused once more."""
+        times = self._refusals[channel.channel_id] = self._refusals.get(channel.channel_id, 0) + 1
+        return min(_LONGEST_REST_SECONDS, self._poll_seconds * 2.0 ** min(times, _MOST_DOUBLINGS))
 
     def _warn_once(self, channel: FoundChannel, why: str) -> None:
         if self._failing.get(channel.channel_id) != why:

@@ -128,4 +128,4 @@ def _safe(error: str, made: OutgoingMessage) -> str:
 
 def _named(message: DueChannelMessage) -> str:
     """Its kind and its run, by which an operator finds it."""
-    return f"The message {message.kind} of run {message.run_id} over the channel {message.channel_id}"
+    return f"The message {message.kind} of agent run {message.agent_run} over the channel {message.channel_name} ({message.message_id})"

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from folkmoot.domain import items
 from folkmoot.domain.agent_runs import AgentRun, ChatItem
 from folkmoot.domain.items import StoredItem
 from folkmoot.domain.tenancy import Caller
+from folkmoot.services import agent_runs as agent_runs_service
 from folkmoot.services.agent_runs import found
 from folkmoot.store import agent_runs, channel_messages, chats, conversations
 from folkmoot.store.channel_messages import RunMessage, RunMessageCursor
@@ -18,6 +20,7 @@ from folkmoot.store.database import Database
 __all__ = ["RunMessage", "RunMessageCursor"]
 
 MOST_CHAT_ITEMS = 200
+_FIRST_ITEMS = 5  # of which the second is the goal
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,20 @@ async def conversation(database: Database, caller: Caller, *, id_: int, after: i
                 reader, caller.tenant_id, conversation_id=run.conversation_id, before=None, limit=MOST_CHAT_ITEMS
             )
         return RunConversation(run, output, tuple(items), tuple(reversed(newest)))
+
+
+async def goal(database: Database, caller: Caller, *, id_: int) -> str | None:
+    """What the run is to do, as it was told; null before its first step. Raises NotFound."""
+    begun = await agent_runs_service.items(database, caller, id_=id_, after=0, limit=_FIRST_ITEMS)
+    return next((told for stored in begun if (told := goal_in(stored)) is not None), None)
+
+
+def goal_in(stored: StoredItem) -> str | None:
+    """The run's goal, where this is the item that holds it."""
+    body = stored.item.body
+    if isinstance(stored.item.detail, items.Task) and isinstance(body, items.OrchestratorMessage):
+        return body.message
+    return None
 
 
 async def messages(

@@ -22,7 +22,8 @@ _sql: Any = queries("channel_messages")
 
 @dataclass(frozen=True, slots=True)
 class DueChannelMessage:
-    """A message to be sent now. `run_id`: of the root whose owner is told. `attempts`: this one counted."""
+    """A message to be sent now. `run_id`: of the root whose owner is told. `attempts`: this one counted. `agent_run` and `channel_name`:
+    the root's number and the channel, as people know them."""
 
     tenant_id: UUID
     message_id: UUID
@@ -35,6 +36,8 @@ class DueChannelMessage:
     attempts: int
     created_at: datetime
     now: datetime
+    agent_run: int
+    channel_name: str
 
 
 async def claim(
@@ -49,6 +52,7 @@ async def claim(
         DueChannelMessage(
             row["tenant_id"], row["message_id"], row["channel_id"], row["run_id"], row["chat_item_id"], MessageKind(row["kind"]),
             json_value(row["body"]), row["sealed_secret"], row["attempts"], row["created_at"], row["now"],
+            row["agent_run"], row["channel_name"],
         )
         async for row in rows
     ]  # fmt: skip

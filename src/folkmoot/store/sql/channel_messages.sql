@@ -28,7 +28,10 @@ taken as (
 update channel_message m set ready_at = t.now + make_interval(secs => :lease_seconds), attempts = m.attempts + 1
 from taken cross join t
 where m.tenant_id = taken.tenant_id and m.message_id = taken.message_id
-returning m.tenant_id, m.message_id, m.channel_id, m.run_id, m.chat_item_id, m.kind, m.body, m.sealed_secret, m.attempts, m.created_at, t.now;
+returning m.tenant_id, m.message_id, m.channel_id, m.run_id, m.chat_item_id, m.kind, m.body, m.sealed_secret, m.attempts, m.created_at, t.now,
+    (select a.id from agent_run a where a.tenant_id = m.tenant_id and a.run_id = m.run_id) as agent_run,
+    (select n.name || '/' || d.name from definition d join namespace n using (tenant_id, namespace_id)
+        where d.tenant_id = m.tenant_id and d.definition_id = m.channel_id) as channel_name;
 
 -- name: delivered!
 update channel_message set delivered_at = folkmoot_now(), ready_at = null, sealed_secret = null, last_error = null, reference = :reference
