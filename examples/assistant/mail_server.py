@@ -131,7 +131,8 @@ def newest_request() -> EmailMessage:
         box.login(USER, PASSWORD)
         numbers: list[bytes] = []
         if box.select(folder_of(OWNER), readonly=True)[0] == "OK":
-            numbers = box.search(None, "SUBJECT", '"asks for your consent"')[1][0].split()
+            # what came of a reply has the request's subject, too, with a "Re:" before it
+            numbers = box.search(None, "SUBJECT", '"asks for your consent"', "NOT", "SUBJECT", '"Re:"')[1][0].split()
         if not numbers:
             sys.exit("Olga was asked nothing yet. The request is shown where the mail server runs.")
         return read(box.fetch(numbers[-1], "(BODY.PEEK[])")[1][0][1])

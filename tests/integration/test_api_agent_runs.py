@@ -265,11 +265,12 @@ async def test_only_whoever_may_answers_once_and_in_time(office: Office) -> None
     assert (await answer(run, {**body(run), "argumentsHash": asked[run][1].upper()})).json() == first.json()
     await _told_over_its_channel(office, run, str(asked[run][0]))
     detail = problem_of(await answer(run, body(run, "decline")), 409, "already_decided")["detail"]
-    assert "approved by owner at 20" in detail
+    assert detail.startswith(f"The consent {asked[run][0]} was approved by owner at 20"), "by the id that was sent"
     told = (await answer(declined, body(declined, "decline", reason="Too late in the day."))).json()["consent"]
     assert (told["status"], told["reason"], told["executed"]) == ("declined", "Too late in the day.", False)
     assert (await client.post(f"{AGENT_RUNS}/{cancelled}/cancel")).status_code == 200
-    problem_of(await answer(cancelled, body(cancelled)), 409, "too_late")
+    late_words = problem_of(await answer(cancelled, body(cancelled)), 409, "too_late")["detail"]
+    assert "is closed: owner cancelled the run at 20" in late_words
     await _by_the_kernels_id(office, late)
     async with database.writer() as writer:
         await writer.connection.execute("update clock_shift set shift = shift + interval '601 s'")

@@ -120,6 +120,8 @@ def test_two_functions_of_one_name_in_two_files_are_refused(tmp_path: Path) -> N
 def test_an_id_that_is_none_is_refused() -> None:
     with pytest.raises(BadInput, match="'the-last' is no run's id; `folkmoot runs list` shows them"):
         runs.show_command("the-last")
+    with pytest.raises(BadInput, match="If it is an agent run's number, `folkmoot agent` takes it"):
+        runs.show_command("14")
 
 
 def test_a_status_that_is_none_is_refused() -> None:

@@ -24,3 +24,8 @@ def conversation_of(text: str | None) -> UUID | None:
         return UUID(text) if text is not None else None
     except ValueError:
         raise BadInput(f"'{text[:80] if text else ''}' is no conversation's id, which is a UUID.") from None
+
+
+def hint_of(text: str) -> str:
+    """For whoever gives an agent run's number where another id is meant; nothing for other texts."""
+    return " If it is an agent run's number, `folkmoot agent` takes it." if text.isascii() and text.isdigit() else ""

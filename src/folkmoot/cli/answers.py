@@ -16,6 +16,7 @@ from folkmoot.api.mapping.items import conversation_item
 from folkmoot.api.mapping.pending import receipt
 from folkmoot.bootstrap.installation import Installation
 from folkmoot.cli import cards, screen
+from folkmoot.cli.agent_ids import hint_of
 from folkmoot.cli.opening import opened
 from folkmoot.domain.inbox import InboxEntry, PendingEntry
 from folkmoot.domain.pending import PendingKind
@@ -187,4 +188,4 @@ def id_of(text: str, what: str) -> UUID:
     try:
         return UUID(text)
     except ValueError:
-        raise BadInput(f"'{text[:80]}' is no {what}'s id; `folkmoot inbox` shows them.") from None
+        raise BadInput(f"'{text[:80]}' is no {what}'s id; `folkmoot inbox` shows them.{hint_of(text)}") from None

@@ -12,6 +12,7 @@ import typer
 from folkmoot.api.mapping import trees as trees_mapping
 from folkmoot.api.mapping.runs import process, row
 from folkmoot.cli import answers, cards, screen, tree
+from folkmoot.cli.agent_ids import hint_of
 from folkmoot.cli.conversation import Printer
 from folkmoot.cli.opening import opened
 from folkmoot.cli.watching import Watching
@@ -159,7 +160,7 @@ def _id(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError:
-        raise BadInput(f"'{text[:80]}' is no run's id; `folkmoot runs list` shows them.") from None
+        raise BadInput(f"'{text[:80]}' is no run's id; `folkmoot runs list` shows them.{hint_of(text)}") from None
 
 
 def _answer(run: Run) -> str:
