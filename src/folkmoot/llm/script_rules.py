@@ -55,11 +55,7 @@ class Rule:
     fails_up_to: int | None = None
 
 
-# The parser of libyaml is many times as fast, and a script is read at each start; not every build of PyYAML has it.
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-class _JsonLoader(_LOADER):  # type: ignore[misc]
+class _JsonLoader(yaml.SafeLoader):
     """YAML without dates, which JSON does not have."""
 
 

@@ -151,7 +151,7 @@ async def _answer(
         if refusal is None:
             settled = await _settle(writer, caller, run_id=run_id, asked=found.entry, given=given)
             if settled is None:
-                refusal = _too_late(given.kind, found.entry, run_id)
+                refusal = _too_late(given.kind, found, run_id)
             else:
                 entry, sequence = settled
         if refusal is not None:
@@ -251,40 +251,32 @@ def _refusal(found: Found, run_id: UUID, given: _Given) -> Conflict | None:
             )
         return None
     if settled is None or settled.by is None or settled.outcome in (PendingOutcome.EXPIRED, PendingOutcome.STOPPED):
-        return _too_late(given.kind, found.entry, run_id)
+        return _too_late(given.kind, found, run_id)
     if settled.outcome is given.outcome and settled.answer == safe_json(given.content):
         return None
-    is_consent = _consent_of(found.entry) is not None
-    became = "declined" if is_consent and settled.outcome is PendingOutcome.REJECTED else settled.outcome.lower()
+    is_declined = found.chat_item_id is not None and settled.outcome is PendingOutcome.REJECTED
+    became = "declined" if is_declined else settled.outcome.lower()
     return AlreadyDecided(
-        f"{_what(given.kind, found.entry, run_id)} was {became} by {settled.by_name} at "
+        f"{_what(given.kind, found, run_id)} was {became} by {settled.by_name} at "
         f"{_moment(settled.at)}{_words_of(settled.answer)}; your answer changes nothing."
     )
 
 
-def _too_late(kind: PendingKind, asked: PendingEntry, run_id: UUID) -> TooLate:
-    settled, what = asked.settled, _what(kind, asked, run_id)
+def _too_late(kind: PendingKind, found: Found, run_id: UUID) -> TooLate:
+    asked, what = found.entry, _what(kind, found, run_id)
+    settled = asked.settled
     if settled is not None and settled.outcome is PendingOutcome.STOPPED:
-        ended = "cancelled" if _consent_of(asked) is not None else "stopped"
+        ended = "cancelled" if found.chat_item_id is not None else "stopped"
         return TooLate(f"{what} is closed: {settled.by_name or 'somebody'} {ended} the run at {_moment(settled.at)}.")
     until = asked.expires_at or (settled.at if settled is not None else None)
     return TooLate(f"{what} expired{f' at {_moment(until)}' if until is not None else ''}. Start a new run.")
 
 
-def _what(kind: PendingKind, asked: PendingEntry, run_id: UUID) -> str:
+def _what(kind: PendingKind, found: Found, run_id: UUID) -> str:
     """What was asked, by the id that whoever answers knows."""
-    consent = _consent_of(asked)
-    return (
-        f"The consent {consent}"
-        if consent is not None
-        else f"The {_NOUNS[kind]} {asked.pending.pending_id} of run {run_id}"
-    )
-
-
-def _consent_of(asked: PendingEntry) -> str | None:
-    """The chat item that an agent run's approval stands in; null: it is another run's."""
-    chat_item: str | None = asked.pending.card.get("chatItemId")
-    return chat_item
+    if found.chat_item_id is not None:
+        return f"The consent {found.chat_item_id}"
+    return f"The {_NOUNS[kind]} {found.entry.pending.pending_id} of run {run_id}"
 
 
 def _words_of(answer: dict[str, Any] | None) -> str:

@@ -35,10 +35,12 @@ class LockedRun:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """`is_due`: its time has run out, though nobody has closed it yet."""
+    """`is_due`: its time has run out, though nobody has closed it yet. `chat_item_id`: where an agent run's approval stands; null: another
+    run asks."""
 
     entry: PendingEntry
     is_due: bool
+    chat_item_id: UUID | None = None
 
     @property
     def is_open(self) -> bool:
@@ -200,7 +202,8 @@ def _entry(row: Any) -> InboxEntry:
 
 
 def _found(row: Any) -> Found:
-    return Found(read_entry(row), row["is_due"])
+    chat_item: str | None = json_value(row["card"]).get("chatItemId")
+    return Found(read_entry(row), row["is_due"], UUID(chat_item) if chat_item is not None else None)
 
 
 def read_entry(row: Any) -> PendingEntry:
