@@ -53,7 +53,26 @@ Connection = Any  # an asyncpg connection, from the pool or alone
 
 @cache
 def queries(noun: str) -> Any:
-    """The named statements of `noun.sql`, each a coroutine function that takes a connection and its parameters by name."""
+    """The statements of `noun.sql` by their names, each a coroutine function that takes a connection and its parameters by name.
+
+    The file is read when the first of them is called for: a command needs few of the files, and starts sooner.
+    """
+    return _Queries(noun)
+
+
+class _Queries:
+    def __init__(self, noun: str) -> None:
+        self._noun = noun
+
+    def __getattr__(self, name: str) -> Any:
+        statement = getattr(read_file(self._noun), name)
+        setattr(self, name, statement)
+        return statement
+
+
+@cache
+def read_file(noun: str) -> Any:
+    """What `queries` reads later, now."""
     text = files("folkmoot.store").joinpath(f"sql/{noun}.sql").read_text(encoding="utf-8")
     return aiosql.from_str(text, "asyncpg", kwargs_only=True, mandatory_parameters=False)
 
