@@ -71,7 +71,7 @@ bench: setup-dev
 	$(BIN)/python -m bench
 
 chaos: setup-dev
-	$(BIN)/python -m pytest -n 0 -m chaos --timeout 3600 -s tests/acceptance
+	$(BIN)/python -m pytest -n 0 -m chaos --timeout 3600 -s tests
 
 # hashes and versions only: no addresses
 lock: setup-dev

@@ -34,13 +34,17 @@ from folkmoot.vault.masks import OF_PROCESS, Mask
 T = TypeVar("T")
 
 EXTERNAL = "FOLKMOOT_TEST_DATABASE_URL"
+GROUND = "TESTS_GROUND"  # the folder that all of a session's processes share
 LOCAL_SETTINGS = "postgresql.local.conf"
 HASTY = """\
 fsync = off
 full_page_writes = off
 autovacuum = off
-max_wal_size = 8GB
+max_wal_size = 1GB
 """
+# Each of the thousands of databases is seven hundred files: made in memory, a database takes a tenth of the time.
+IN_MEMORY = Path("/dev/shm")
+ROOM_BYTES = 4 << 30
 DROPS_TRIED = 10
 _GROUND = pytest.StashKey[Path]()
 _HAS_NAMED_GROUND = pytest.StashKey[bool]()
@@ -55,9 +59,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_HAS_NAMED_GROUND] = told is None
     if told is not None:
         config.stash[_GROUND] = Path(told["ground"])
+        os.environ[GROUND] = told["ground"]
         return
     # Not pytest's own temporary folder: as root the server runs as another user, to whom that one is closed.
-    config.stash[_GROUND] = Path(f"/tmp/folkmoot-tests-{secrets.token_hex(6)}")
+    has_room = IN_MEMORY.is_dir() and shutil.disk_usage(IN_MEMORY).free > ROOM_BYTES
+    config.stash[_GROUND] = (IN_MEMORY if has_room else Path("/tmp")) / f"folkmoot-tests-{secrets.token_hex(6)}"
+    os.environ[GROUND] = str(config.stash[_GROUND])
 
 
 @pytest.fixture(autouse=True)
@@ -121,7 +128,7 @@ def template(server_dsn: str) -> Iterator[str]:
 async def database_dsn(server_dsn: str, template: str) -> AsyncIterator[str]:
     """The address of a migrated, empty database, dropped after the test whoever is still connected."""
     name = f"{template.replace('template', 'test')}_{next(_numbers)}"
-    await _execute(server_dsn, f'create database "{name}" template "{template}"')
+    await _execute(server_dsn, f'create database "{name}" template "{template}" strategy file_copy')
     yield dsn_of(server_dsn, name)
     await drop_database(server_dsn, name)
 

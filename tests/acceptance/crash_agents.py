@@ -26,7 +26,7 @@ from agents_at_hand import NAMESPACE, call, met, plan, step, unmet
 from api_at_hand import VAULT
 from channels_at_hand import world
 from crews import until
-from processes import Hands
+from processes import Hands, Hired
 from recording_server import Received, RecordingServer, reply
 from standardwebhooks import Webhook
 
@@ -55,7 +55,6 @@ MATRIX = (
     ("after_pause", 3),
     ("after_claim", 2),
     ("after_call", 2),
-    ("before_delegation", 1),
     ("after_delegation", 1),
     ("before_channel_send", 1),
     ("after_channel_send", 1),
@@ -195,7 +194,7 @@ class Office:
     def database(self) -> Database:
         return self.crew.database
 
-    async def hire(self, *, fault: str | None = None, **more: Any) -> asyncio.subprocess.Process:
+    async def hire(self, *, fault: str | None = None, **more: Any) -> Hired:
         """A worker that can open what the tests have sealed, and reach the owner."""
         return await self.crew.hire(fault=fault, SECRET_KEY=SEALING_KEY, ALLOW_ADDRESSES="127.0.0.1", **more)
 

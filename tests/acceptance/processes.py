@@ -9,6 +9,7 @@ import asyncio
 import os
 import runpy
 import signal
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import panels
+from forked import start
 
 from folkmoot.store.database import Database
 
@@ -28,13 +30,37 @@ SETTINGS = {
 }  # fmt: skip
 
 
+class Hired:
+    """A worker's process, as asyncio's own shows one."""
+
+    def __init__(self, process: subprocess.Popen[Any]) -> None:
+        self._process = process
+        self.pid = process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.poll()
+
+    def send_signal(self, number: int) -> None:
+        self._process.send_signal(number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    async def wait(self) -> int:
+        return await asyncio.to_thread(self._process.wait)
+
+
 @dataclass
 class Hands:
     """A test's worker processes, all of them ended when it is over. `log`: what the tools wrote."""
 
     database: Database
     folder: Path
-    processes: list[asyncio.subprocess.Process] = field(default_factory=list)
+    processes: list[Hired] = field(default_factory=list)
 
     @property
     def log(self) -> Path:
@@ -44,9 +70,7 @@ class Hands:
         """While this file is there, the function of this name does not answer."""
         return self.folder / f"gate.{name}"
 
-    async def hire(
-        self, *, fault: str | None = None, functions: tuple[Path, ...] = (SHOP,), **settings: str
-    ) -> asyncio.subprocess.Process:
+    async def hire(self, *, fault: str | None = None, functions: tuple[Path, ...] = (SHOP,), **settings: str) -> Hired:
         """Start a worker; it is not waited for."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("FOLKMOOT_")}
         named = {
@@ -65,8 +89,10 @@ class Hands:
             "PYTHONPATH": str(HERE.parents[1] / "src"),
         }
         with (self.folder / "workers.log").open("ab") as errors:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "folkmoot", "worker", env=environment, stdout=errors, stderr=errors
+            process = Hired(
+                await asyncio.to_thread(
+                    start, ["worker"], env=environment, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors
+                )
             )
         self.processes.append(process)
         return process
@@ -77,7 +103,7 @@ class Hands:
         module = runpy.run_path(str(SHOP))
         return {name: value for name, value in module.items() if hasattr(value, "__folkmoot_function_tool__")}
 
-    async def is_at_work(self, process: asyncio.subprocess.Process) -> bool:
+    async def is_at_work(self, process: Hired) -> bool:
         """Whether the process has a worker's row with a live lease: from then on it drains when it is told to."""
         rows = await panels.fetch(
             self.database, "select 1 from worker where pid = $1 and lease_until > folkmoot_now()", process.pid

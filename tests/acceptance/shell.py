@@ -5,7 +5,6 @@ Deliberately absent: anything that looks inside; what a user cannot see is asked
 
 from __future__ import annotations
 
-import atexit
 import fcntl
 import os
 import pty
@@ -13,7 +12,6 @@ import re
 import select
 import signal
 import subprocess
-import sys
 import termios
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from forked import Forks
+from forked import start
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
@@ -86,17 +84,6 @@ class Done:
     err: str
 
 
-_started: set[str] = set()
-_loaded: list[Forks] = []
-
-
-def _forks(shell: Shell) -> Forks:
-    if not _loaded:
-        _loaded.append(Forks(shell.environment(None)))
-        atexit.register(_loaded[0].close)
-    return _loaded[0]
-
-
 @dataclass
 class Shell:
     """`home` holds a user's files and is where commands are typed; the database is a test's own."""
@@ -133,15 +120,7 @@ class Shell:
         seconds: float = PATIENCE_SECONDS,
         env: Mapping[str, str] | None = None,
     ) -> Done:
-        """The command to its end. `typed`: what is piped into it; nothing otherwise. `env`: further variables.
-
-        Each command is started from nothing once; after that, where nothing is typed, it is forked from a process that has
-        loaded all of them.
-        """
-        name = next(iter(arguments), "")
-        if name in _started and typed is None:
-            return Done(*_forks(self).run(arguments, env=self.environment(env), cwd=self.home, seconds=seconds))
-        _started.add(name)
+        """The command to its end. `typed`: what is piped into it; nothing otherwise. `env`: further variables."""
         process = self.start(*arguments, stdin=subprocess.PIPE if typed is not None else subprocess.DEVNULL, env=env)
         out, err = process.communicate(typed, timeout=seconds)
         return Done(process.returncode, out, err)
@@ -150,9 +129,8 @@ class Shell:
         self, *arguments: str, stdin: int = subprocess.DEVNULL, stdout: int = subprocess.PIPE, stderr: int = subprocess.PIPE,
         env: Mapping[str, str] | None = None,
     ) -> subprocess.Popen[str]:  # fmt: skip
-        process = subprocess.Popen(
-            [sys.executable, "-m", "folkmoot", *arguments], env=self.environment(env), cwd=self.home, stdin=stdin, stdout=stdout,
-            stderr=stderr, text=True, encoding="utf-8",
+        process = start(
+            [*arguments], env=self.environment(env), cwd=self.home, stdin=stdin, stdout=stdout, stderr=stderr, text=True, encoding="utf-8",
         )  # fmt: skip
         self.begun.append(process)
         return process
@@ -166,9 +144,9 @@ class Shell:
         termios.tcsetwinsize(theirs, (40, 100))
         file = self.home / "stdout"
         with file.open("w", encoding="utf-8") as out:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "folkmoot", *arguments], env=self.environment({"TERM": "xterm", **(env or {})}), cwd=self.home,
-                stdin=theirs, stdout=theirs if shows_data else out, stderr=theirs, start_new_session=True,
+            process = start(
+                [*arguments], env=self.environment({"TERM": "xterm", **(env or {})}), cwd=self.home, stdin=theirs,
+                stdout=theirs if shows_data else out, stderr=theirs, start_new_session=True,
                 preexec_fn=lambda: fcntl.ioctl(theirs, termios.TIOCSCTTY, 0),
             )  # fmt: skip
         os.close(theirs)

@@ -21,7 +21,7 @@ from crews import until
 from logs_at_hand import all_logs
 from operations_at_hand import AT_ONCE, House, house
 from panels import Started
-from processes import HERE, SHOP, Hands, hands
+from processes import HERE, SHOP, Hands, Hired, hands
 from recording_server import Received, RecordingServer, reply
 
 from folkmoot.api.definition_export import as_text
@@ -241,7 +241,7 @@ async def staged(database: Database, folder: Path, monkeypatch: pytest.MonkeyPat
         yield Scene(home, crew, echo, server.url, kinds), chosen
 
 
-async def hired(scene: Scene, *functions: Path) -> asyncio.subprocess.Process:
+async def hired(scene: Scene, *functions: Path) -> Hired:
     return await scene.crew.hire(
         ALLOW_ADDRESSES="127.0.0.1",
         ALLOW_KEYS=f"CANARY_API_KEY={scene.url}/v1",

@@ -19,7 +19,7 @@ import pytest_asyncio
 from crash_agents import MATRIX, PHASES, Office, office
 from crews import until
 from panels import Started
-from processes import HERE, SHOP, Hands, hands
+from processes import HERE, SHOP, Hands, Hired, hands
 
 from folkmoot.domain import items
 from folkmoot.domain.agent_runs import AgentRun
@@ -113,7 +113,9 @@ async def test_an_undisturbed_run_reaches_each_point_so_often(crew: Hands, calle
     finally:
         fault_points.disarm_all()
     assert await crash_agents.faults(made) == []
-    assert reached == REACHED
+    # a commit is tried again where somebody else wrote in between
+    assert reached["before_commit"] >= REACHED["before_commit"]
+    assert {**reached, "before_commit": REACHED["before_commit"]} == REACHED
     assert all(nth <= reached[point] for point, nth in MATRIX)
     assert await said(crew.database, run) == SAID
     assert await phases(crew.database, run) == PHASES
@@ -207,7 +209,7 @@ async def test_crash_as_a_consent_expires_ends_all_that_waited_and_tells_once(
 # taken for dead, and alive
 
 
-async def stopped(made: Office, *functions: Path, **settings: str) -> tuple[asyncio.subprocess.Process, AgentRun]:
+async def stopped(made: Office, *functions: Path, **settings: str) -> tuple[Hired, AgentRun]:
     """A worker that is stopped inside an approved call, and will be taken for dead."""
     made.crew.gate("pay").touch()
     made.owner.is_there.set()

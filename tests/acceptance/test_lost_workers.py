@@ -16,7 +16,7 @@ import pytest_asyncio
 from crews import until
 from panel_with_tools import panel
 from panels import Started
-from processes import HERE, SHOP, Hands, hands
+from processes import HERE, SHOP, Hands, Hired, hands
 
 from folkmoot.domain import items
 from folkmoot.engine.calls import UNKNOWN
@@ -151,7 +151,7 @@ async def test_killed_with_one_call_done_one_under_way_and_one_not_begun(crew: H
 
 async def taken_for_dead(
     crew: Hands, new_id: NewId, *, functions: tuple[Path, ...] = (SHOP,), **settings: str
-) -> tuple[asyncio.subprocess.Process, asyncio.subprocess.Process, Started]:
+) -> tuple[Hired, Hired, Started]:
     """A worker is stopped inside a call past its lease; another one is at work on the run when the first one wakes up."""
     crew.gate("pay").touch()
     crew.gate("wait").touch()

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from pydantic_ai.direct import model_request
-from pydantic_ai.exceptions import ModelHTTPError
-from pydantic_ai.models import Model
 
 from folkmoot.domain.model_calls import Entry, OtherText, OwnCall, SystemText
 from folkmoot.llm.sending import Sending
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
 
 VIEW: list[Entry] = [
     SystemText("S"),
@@ -22,6 +22,9 @@ VIEW: list[Entry] = [
 
 async def send_by_each(sent: Sending, *models: Model[Any]) -> None:
     """Each sends it once, to a server that refuses it and keeps what it saw."""
+    from pydantic_ai.direct import model_request
+    from pydantic_ai.exceptions import ModelHTTPError
+
     for model in models:
         with pytest.raises(ModelHTTPError, match="400"):
             await model_request(

@@ -9,13 +9,10 @@ from uuid import UUID
 import httpx2
 import pytest
 import pytest_asyncio
-from anthropic import AsyncAnthropic
 from fake_words import Answer
 from lean_clients import VIEW, send_by_each
 from model_requests import BALLOT, KEY, LOOK, a_request, stored
 from models_at_hand import Subject, subject_of
-from pydantic_ai.models.anthropic import AnthropicModel
-from pydantic_ai.providers.anthropic import AnthropicProvider
 
 from folkmoot.domain.model_calls import (
     Entry,
@@ -146,6 +143,11 @@ async def test_service_tier_is_told(anthropic: Subject) -> None:
 async def test_lean_client_sends_what_the_sdk_would_send(anthropic: Subject) -> None:
     choice = anthropic.play("InvalidRequest")
     sent, url = Sender(ANTHROPIC).sending(a_request(choice, view=VIEW, offered=(LOOK,))), choice.base_url or ""
+    # loaded by the one test that needs them: every process of the suite reads this file
+    from anthropic import AsyncAnthropic
+    from pydantic_ai.models.anthropic import AnthropicModel
+    from pydantic_ai.providers.anthropic import AnthropicProvider
+
     async with httpx2.AsyncClient() as http:
         clients = (
             AsyncAnthropic(base_url=url, api_key=KEY, http_client=http, max_retries=0),

@@ -11,12 +11,9 @@ import pytest
 import pytest_asyncio
 from fake_google_rules import signature_of
 from fake_words import Answer
-from google.genai import Client
 from lean_clients import VIEW, send_by_each
 from model_requests import KEY, LOOK, a_request, stored
 from models_at_hand import Subject, subject_of
-from pydantic_ai.models.google import GoogleModel
-from pydantic_ai.providers.google import GoogleProvider
 
 from folkmoot.domain.model_calls import (
     Entry,
@@ -93,6 +90,11 @@ async def test_lean_client_sends_what_the_sdk_would_send(google: Subject) -> Non
     choice = google.play("InvalidRequest")
     request = a_request(choice, view=VIEW, offered=(LOOK,), required=True, sampling=Sampling(0.1, 0.5, 3, 50))
     sent, url = Sender(GOOGLE).sending(request), choice.base_url or ""
+    # loaded by the one test that needs them: every process of the suite reads this file
+    from google.genai import Client
+    from pydantic_ai.models.google import GoogleModel
+    from pydantic_ai.providers.google import GoogleProvider
+
     async with httpx2.AsyncClient(timeout=9) as http:
         providers = (
             GoogleProvider(api_key=KEY, base_url=url, http_client=http),

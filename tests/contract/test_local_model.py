@@ -95,6 +95,7 @@ async def test_same_request_gives_the_same_reply_whatever_was_asked_before(local
 
 @needs_file
 @in_one_loop
+@pytest.mark.chaos
 async def test_seed_is_honoured(local: LocalModel) -> None:
     texts = {
         (await ask(local, a_request(MODEL, sampling=Sampling(seed=seed, temperature=1.5, max_tokens=SHORT)))).text
@@ -205,6 +206,7 @@ def served() -> Iterator[str]:
 
 @needs_file
 @in_one_loop
+@pytest.mark.chaos
 async def test_openai_adapter_speaks_to_the_local_models_own_server(served: str) -> None:
     """B31, B33, B45: through the schema, since this model makes no calls of its own."""
     choice = ModelChoice("openai-compatible", MODEL_NAME, base_url=served, api_key_variable="SERVED", tools=False)

@@ -10,9 +10,6 @@ import pytest_asyncio
 from lean_clients import VIEW, send_by_each
 from model_requests import BALLOT, KEY, LOOK, a_request, stored
 from models_at_hand import Subject, subject_of
-from openai import AsyncOpenAI
-from pydantic_ai.models.openai import OpenAIChatModel
-from pydantic_ai.providers.openai import OpenAIProvider
 
 from folkmoot.domain.model_calls import (
     Entry,
@@ -96,6 +93,11 @@ async def test_lean_client_sends_what_the_sdk_would_send(openai: Subject) -> Non
     choice = openai.play("InvalidRequest")
     request = a_request(choice, view=VIEW, offered=(LOOK,), sampling=Sampling(temperature=0.1, seed=3))
     sent, url = Sender(OPENAI).sending(request), choice.base_url or ""
+    # loaded by the one test that needs them: every process of the suite reads this file
+    from openai import AsyncOpenAI
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
     async with httpx2.AsyncClient() as http:
         clients = (
             AsyncOpenAI(base_url=url, api_key=KEY, http_client=http, max_retries=0),

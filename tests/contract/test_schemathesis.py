@@ -134,7 +134,7 @@ TAKES_AWAY = "^((delete|disable|remove)_.*|set_day_budget|put_day_budget)$"
 # Made by one function for all kinds, and of thousands of cases: these are the long suite's.
 LARGE = ("create_agent", "put_agent", "create_interaction", "put_interaction", "start_by_id")
 # What the fast suite may take, however many operations there come to be.
-MOST_COVERED = 28
+MOST_COVERED = 14
 MOST_EXAMPLES = 160
 PARAMETERS = {
     "path.namespace_name": "namespaces",
