@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import gc
 import itertools
 import os
 import secrets
 import shutil
+import sys
 import time
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -53,8 +55,9 @@ _numbers = itertools.count(1)
 
 def pytest_configure(config: pytest.Config) -> None:
     """The first process names the folder that all share, and its workers are told of it; whoever needs it first makes it."""
-    # The hundreds of processes that tests start would each compile all of the project.
+    # The hundreds of processes that tests start would each compile all of the project, and each of ours all of the tests.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     told: dict[str, Any] | None = getattr(config, "workerinput", None)
     config.stash[_HAS_NAMED_GROUND] = told is None
     if told is not None:
@@ -65,6 +68,12 @@ def pytest_configure(config: pytest.Config) -> None:
     has_room = IN_MEMORY.is_dir() and shutil.disk_usage(IN_MEMORY).free > ROOM_BYTES
     config.stash[_GROUND] = (IN_MEMORY if has_room else Path("/tmp")) / f"folkmoot-tests-{secrets.token_hex(6)}"
     os.environ[GROUND] = str(config.stash[_GROUND])
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays: to look for garbage in it while tests run is work for nothing."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -55,6 +55,7 @@ MATRIX = (
     ("after_pause", 3),
     ("after_claim", 2),
     ("after_call", 2),
+    ("before_delegation", 1),
     ("after_delegation", 1),
     ("before_channel_send", 1),
     ("after_channel_send", 1),
