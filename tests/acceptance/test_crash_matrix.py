@@ -163,7 +163,7 @@ async def test_control_call_without_a_begun_mark_is_noticed(
 
     async def begin_at_once(drive: Drive, calls: list[RunCall]) -> bool:
         for step in calls:
-            drive._spawn(step.key, perform.call(drive._workshop, drive.claim, step))
+            drive._under_way.begin(step.key, perform.call(drive._workshop, drive.claim, step))
         return True
 
     monkeypatch.setattr(Drive, "_begin_calls", begin_at_once)

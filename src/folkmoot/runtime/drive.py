@@ -8,11 +8,9 @@ everything is dropped.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
 from uuid import UUID
 
 from folkmoot.domain.calls import DelegateTarget, SwarmTarget
@@ -29,20 +27,17 @@ from folkmoot.engine import decide, record, time_limits
 from folkmoot.engine.protocol import Protocol
 from folkmoot.engine.step import AskModel, End, RunCall, Wait
 from folkmoot.kernel import fault_points
-from folkmoot.kernel.errors import LeaseLost, Unreachable
+from folkmoot.kernel.errors import LeaseLost
 from folkmoot.runtime import agent_runs, ended_calls, perform
 from folkmoot.runtime.arrivals import Arrivals
 from folkmoot.runtime.ended_calls import priced
 from folkmoot.runtime.plans import Firm, Plan, planned
 from folkmoot.runtime.transcript import Transcript
+from folkmoot.runtime.under_way import UnderWay
 from folkmoot.runtime.workshop import DatabaseClock, Workshop
 from folkmoot.services import agent_rights, trees
 from folkmoot.store import appends, runs
-from folkmoot.store.appends import Append, HandBack, ModelCallBegun, Pause
-
-
-class StepFault(Exception):
-    """A step raised what it should have returned: a fault of ours or of an adapter, never the database's."""
+from folkmoot.store.appends import Append, HandBack, ModelCallEnded, Pause
 
 
 class Drive:
@@ -73,12 +68,10 @@ class Drive:
         self._transcript = Transcript(
             claimed.claim, claimed.last_sequence, cost_of=partial(priced, workshop, self._clock)
         )
-        self._under_way: dict[str, asyncio.Task[None]] = {}
-        self._asking: dict[str, ModelCallBegun] = {}
-        self._cut: list[asyncio.Task[None]] = []
         self._unsent: list[UUID] = []  # model calls whose rows are written, or may be, and which were not sent yet
         self._held: dict[str, float] = {}  # steps that no key was free for, and when it is worth to look again
         self._arrivals = Arrivals()
+        self._under_way = UnderWay(self._arrivals)
         self._is_draining = False
         self._is_over = False
         self._ended_as: RunStatus | None = None
@@ -121,14 +114,13 @@ class Drive:
         finally:
             if timer is not None:
                 timer.cancel()
-            await self._cancel_all()
+            await self._under_way.cancel()
 
     def parting(self, *, ready_in_seconds: float = 0.0, driver_errors: int | None = None) -> Append:
         """What gives the run back after `run` has raised. Model calls that were under way count as lost."""
-        lost = [self._transcript.lost_call(begun, is_firm=True) for begun in self._asking.values()]
         return Append(
-            self.claim, self.signal_number, hand_back=HandBack(ready_in_seconds), driver_errors=driver_errors, model_calls_ended=lost,
-            model_calls_voided=self._unsent,
+            self.claim, self.signal_number, hand_back=HandBack(ready_in_seconds), driver_errors=driver_errors,
+            model_calls_ended=self._lost_calls(is_firm=True), model_calls_voided=self._unsent,
         )  # fmt: skip
 
     async def fail(self, words: str) -> None:
@@ -139,14 +131,16 @@ class Drive:
             assert closed.end is not None
             append = Append(
                 self.claim, self.signal_number, closed.items, end=_end(closed.end), model_calls_voided=self._unsent,
-                model_calls_ended=[self._transcript.lost_call(begun, is_firm=False) for begun in self._asking.values()],
-                ends_under=self._claimed.parent_id,
+                model_calls_ended=self._lost_calls(is_firm=False), ends_under=self._claimed.parent_id,
             )  # fmt: skip
             append.calls_asked, append.calls_ended = self._transcript.call_changes(closed.items, 0)
             appended = await self._workshop.appender.append(append)
             if appended.is_whole:
                 return self._tell_parent()
             self.signal_number = appended.signal_number
+
+    def _lost_calls(self, *, is_firm: bool) -> list[ModelCallEnded]:
+        return [self._transcript.lost_call(begun, is_firm=is_firm) for begun in self._under_way.model_calls.values()]
 
     # deciding
 
@@ -156,7 +150,7 @@ class Drive:
         claimed = self._claimed
         return self._transcript.facts(
             now, work_deadline=claimed.work_deadline, stopped_by=self._stopped_by, ran_out=claimed.ran_out,
-            under_way={key: begun.model_call_id for key, begun in self._asking.items()},
+            under_way={key: begun.model_call_id for key, begun in self._under_way.model_calls.items()},
         )  # fmt: skip
 
     def _decide(self, ahead: Protocol, firm: Firm) -> Plan:
@@ -213,9 +207,9 @@ class Drive:
             return True
         ended = list(firm.model_calls_ended)
         if plan.end is not None:
-            ended += [self._transcript.lost_call(begun, is_firm=False) for begun in self._asking.values()]
+            ended += self._lost_calls(is_firm=False)
         elif plan.cuts:
-            ended += [self._transcript.cut_call(begun) for begun in self._asking.values()]
+            ended += [self._transcript.cut_call(begun) for begun in self._under_way.model_calls.values()]
         append = Append(
             self.claim, self.signal_number, new, len(firm.items), _end(plan.end) if plan.end else None,
             self._pause(plan.wait, plan.protocol) if plan.wait else None,
@@ -231,7 +225,8 @@ class Drive:
         self._is_over = is_whole and (plan.end is not None or plan.wait is not None)
         self._ended_as = append.end.status if is_whole and append.end is not None else None
         if is_whole and plan.cuts:
-            self._cut_off()
+            for begun in self._under_way.cut_off():
+                self._transcript.note_cut(begun)
         if is_whole and plan.wait is not None:
             fault_points.reach("after_pause")
             watched, sequence = self._workshop.watched, self._transcript.sequence
@@ -323,24 +318,14 @@ class Drive:
         by_key = {step.key: step for step in plan.steps if isinstance(step, AskModel)}
         for begun in plan.begun:
             step = by_key[begun.step_key]
-            self._asking[step.key] = begun
             request = self._transcript.request(step, trim_upto=begun.trimmed_upto)
             work = perform.ask(
                 self._workshop, self.claim, step, resolved=self._transcript.seating.definition, request=request,
                 model_call_id=begun.model_call_id,
             )  # fmt: skip
-            self._spawn(step.key, work)
+            self._under_way.ask(begun, work)
         self._unsent = []
         return await self._begin_calls(calls) if calls else True
-
-    def _cut_off(self) -> None:
-        """What is under way is not waited for any more; its outcome, should it have come already, is dropped."""
-        for begun in self._asking.values():
-            self._transcript.note_cut(begun)
-        for task in self._under_way.values():
-            task.cancel()
-        self._cut += self._under_way.values()
-        self._asking, self._under_way = {}, {}
 
     async def _begin_calls(self, calls: list[RunCall]) -> bool:
         """Record the calls as begun, in a commit of its own just before they are sent."""
@@ -351,7 +336,7 @@ class Drive:
         if not await self._append(Append(self.claim, self.signal_number, calls_begun=ids)):
             return False
         for step in calls:
-            self._spawn(step.key, perform.call(self._workshop, self.claim, step))
+            self._under_way.begin(step.key, perform.call(self._workshop, self.claim, step))
         return True
 
     async def _allowed(self, calls: list[RunCall]) -> list[RunCall]:
@@ -364,33 +349,17 @@ class Drive:
             return calls
         refused = [step for step in calls if not self._transcript.has_begun(step.call.call_id)]
         for step in refused:
-            self._spawn(step.key, perform.refused(step, f"This call was not made. {refusal}"))
+            self._under_way.begin(step.key, perform.refused(step, f"This call was not made. {refusal}"))
         # one that had begun was allowed then: it is sent again where that does no harm, and of a delegation the answer is read
         return [step for step in calls if step not in refused]
-
-    def _spawn(self, key: str, work: Coroutine[Any, Any, perform.Performed]) -> None:
-        self._under_way[key] = asyncio.create_task(self._performed(work))
-
-    async def _performed(self, work: Coroutine[Any, Any, perform.Performed]) -> None:
-        try:
-            self._arrivals.put(await work)
-        except (LeaseLost, Unreachable) as lost:  # no fault of the step's
-            self._arrivals.put(lost)
-        except Exception as error:
-            fault = StepFault(f"{type(error).__name__}: {error}")
-            fault.__cause__ = error
-            self._arrivals.put(fault)
 
     async def _take(self, arrived: perform.Asked | Sequence[perform.Called]) -> None:
         """Record a model's reply, or results in one commit, unless the step was cut."""
         if isinstance(arrived, perform.Asked):
-            asked = self._asking.get(arrived.step.key)
-            if asked is not None and asked.model_call_id == arrived.model_call_id:
-                del self._asking[arrived.step.key]
-                self._under_way.pop(arrived.step.key, None)
+            if self._under_way.take(arrived):
                 await self._take_reply(arrived)
             return
-        called = [done for done in arrived if self._under_way.pop(done.step.key, None) is not None]
+        called = [done for done in arrived if self._under_way.take(done)]
         if called:
             await self._take_results(called)
 
@@ -454,15 +423,6 @@ class Drive:
             return None
         delay = max(0.0, min(due) - self._clock.now_timestamp()) + 0.001
         return asyncio.get_running_loop().call_later(delay, self.nudge)
-
-    async def _cancel_all(self) -> None:
-        tasks = [*self._under_way.values(), *self._cut]
-        for task in tasks:
-            task.cancel()
-        for task in tasks:
-            with suppress(asyncio.CancelledError):
-                await task
-        self._under_way = {}
 
 
 def _end(end: End) -> appends.End:

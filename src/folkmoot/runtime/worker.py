@@ -20,10 +20,11 @@ from folkmoot.domain.runs import Claim
 from folkmoot.kernel.errors import FolkmootError, LeaseLost, Unreachable
 from folkmoot.kernel.ids import NewId
 from folkmoot.runtime.apart import Apart
-from folkmoot.runtime.drive import Drive, StepFault
+from folkmoot.runtime.drive import Drive
 from folkmoot.runtime.lease import Lease
 from folkmoot.runtime.options import WorkerOptions, backoff_seconds
 from folkmoot.runtime.timekeeper import Timekeeper
+from folkmoot.runtime.under_way import StepFault
 from folkmoot.runtime.workshop import Workshop
 from folkmoot.store import runs, workers
 from folkmoot.store.appends import Append, HandBack
