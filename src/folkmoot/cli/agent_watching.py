@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from typing import Any
 
 from folkmoot.bootstrap import working
 from folkmoot.bootstrap.installation import Installation
@@ -54,7 +53,7 @@ class AgentWatching:
         work = asyncio.create_task(worker.run()) if worker is not None else None
         with working.signals(self._on_signal):
             try:
-                await self._until_end_or_left(work)
+                await parting.until_end_or_left(self._watch(), self._pass_on(), is_left=self._is_left, work=work)
                 if self._ended is not None:
                     self._show_result(self._ended)
                     if worker is not None and self._ended.status is not AgentRunStatus.COMPLETED:
@@ -70,23 +69,6 @@ class AgentWatching:
         if self._ended is None or self._is_left.is_set():
             return exits.INTERRUPTED
         return exits.of_agent_run(self._ended.status)
-
-    async def _until_end_or_left(self, work: asyncio.Task[None] | None) -> None:
-        """Until the run has ended, a signal said to leave it, or its worker failed; that error is raised."""
-        watching = asyncio.create_task(self._watch())
-        typing = asyncio.create_task(self._pass_on())
-        leaving = asyncio.create_task(self._is_left.wait())
-        ends: set[asyncio.Task[None]] = {watching} if work is None else {watching, work}
-        try:
-            await asyncio.wait({*ends, leaving}, return_when=asyncio.FIRST_COMPLETED)
-            for task in ends:
-                if task.done():
-                    task.result()
-        finally:
-            others: tuple[asyncio.Task[Any], ...] = (watching, typing, leaving)
-            for other in others:
-                other.cancel()
-            await asyncio.wait(others)
 
     async def _watch(self) -> None:
         after = 0

@@ -1,4 +1,5 @@
-"""The end of a command that worked on a run: its worker hands back what it holds, and what the run started is stopped.
+"""How a command comes away from a run that it shows or works on: it ends or is left, the worker hands back what it holds, and what
+the run started is stopped.
 
 Deliberately absent: the run that was watched, and what is said of it.
 """
@@ -6,8 +7,9 @@ Deliberately absent: the run that was watched, and what is said of it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from typing import Any
 from uuid import UUID
 
 from folkmoot.bootstrap.installation import Installation
@@ -22,6 +24,25 @@ _AT_ONCE_SECONDS = 0.2
 _LOOK_SECONDS = 0.2
 _BELOW_SECONDS = 10.0  # what was started is mostly stopped in a moment, and a worker to come sees to the rest
 _PARTING_SECONDS = 12.0  # longer than a worker gives its runs to part
+
+
+async def until_end_or_left(
+    watching: Coroutine[Any, Any, None], typing: Coroutine[Any, Any, None], *, is_left: asyncio.Event, work: asyncio.Task[None] | None
+) -> None:  # fmt: skip
+    """Until `watching` has seen the run end, a signal said to leave it, or its worker failed; that error is raised."""
+    watched, typed = asyncio.create_task(watching), asyncio.create_task(typing)
+    leaving = asyncio.create_task(is_left.wait())
+    ends = {watched} if work is None else {watched, work}
+    try:
+        await asyncio.wait({*ends, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        for task in ends:
+            if task.done():
+                task.result()
+    finally:
+        others: tuple[asyncio.Task[Any], ...] = (watched, typed, leaving)
+        for other in others:
+            other.cancel()
+        await asyncio.wait(others)
 
 
 async def let_go(worker: Worker, work: asyncio.Task[None], *, is_left: asyncio.Event, say: Say) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import signal
 from contextlib import suppress
-from typing import Any
 from uuid import UUID
 
 from folkmoot.api.mapping.runs import process
@@ -62,7 +61,9 @@ class Watching:
         work = asyncio.create_task(worker.run()) if worker is not None else None
         with working.signals(lambda number: self._on_signal(number, run_id, has_worker=worker is not None)):
             try:
-                await self._until_end_or_left(run_id, work)
+                await parting.until_end_or_left(
+                    self._watch(run_id), self._pass_on(run_id), is_left=self._is_left, work=work
+                )
                 if self._ended is not None:
                     await self._show_result(self._ended)
                     if worker is not None and self._ended.status is not RunStatus.COMPLETED:
@@ -76,23 +77,6 @@ class Watching:
             if self._ended is None:
                 await self._show_left(run_id)
         return exits.INTERRUPTED if self._hits or self._ended is None else exits.of_run(self._ended.status)
-
-    async def _until_end_or_left(self, run_id: UUID, work: asyncio.Task[None] | None) -> None:
-        """Until the run has ended, a signal said to leave it, or its worker failed; that error is raised."""
-        watching = asyncio.create_task(self._watch(run_id))
-        typing = asyncio.create_task(self._pass_on(run_id))
-        leaving = asyncio.create_task(self._is_left.wait())
-        ends: set[asyncio.Task[None]] = {watching} if work is None else {watching, work}
-        try:
-            await asyncio.wait({*ends, leaving}, return_when=asyncio.FIRST_COMPLETED)
-            for task in ends:
-                if task.done():
-                    task.result()
-        finally:
-            others: tuple[asyncio.Task[Any], ...] = (watching, typing, leaving)
-            for other in others:
-                other.cancel()
-            await asyncio.wait(others)
 
     async def _watch(self, run_id: UUID) -> None:
         after = 0

@@ -16,6 +16,7 @@ from uuid import UUID
 from folkmoot.channels.channel import ChannelError, ChannelRefused
 from folkmoot.channels.registry import AppUnavailable, ChannelApps
 from folkmoot.kernel.errors import FolkmootError
+from folkmoot.runtime.rounds import Rounds
 from folkmoot.services import inbound
 from folkmoot.store import channels
 from folkmoot.store.channels import FoundChannel
@@ -23,7 +24,6 @@ from folkmoot.store.database import FAILURES, Database
 from folkmoot.vault.sealing import Vault
 
 _log = logging.getLogger("folkmoot.channels")
-_JITTER = 0.2
 _LONGEST_SECONDS = 120.0  # of a look
 _LONGEST_REST_SECONDS = (
     900.0  # of a channel that refuses: who tries a wrong password at each look has the account locked
@@ -41,31 +41,17 @@ class ChannelReading:
         self._database = database
         self._vault = vault
         self._apps = apps
-        self._chance = chance
         self._poll_seconds = poll_seconds
         self._tell = tell
-        self._task: asyncio.Task[None] | None = None
+        self._rounds = Rounds(self.look, seconds=poll_seconds, chance=chance, log=_log, what="Looking into channels")
         self._failing: dict[UUID, str] = {}  # why, so that it is said once and not at each look
         self._refusals: dict[UUID, int] = {}  # how many in a row
 
     def start(self) -> None:
-        self._task = asyncio.create_task(self._look_on())
+        self._rounds.start()
 
     async def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
-
-    async def _look_on(self) -> None:
-        while True:
-            try:
-                await self.look()
-            except (FolkmootError, *FAILURES) as error:
-                _log.warning("Channels cannot be looked into, and will be again: %s", error)
-            except Exception:  # one bad channel must not end what looks into the others
-                _log.exception("Looking into channels failed, and will be tried again")
-            await asyncio.sleep(self._poll_seconds * (1 + _JITTER * (2 * self._chance() - 1)))
+        await self._rounds.close()
 
     async def look(self) -> int:
         """Once into each channel that polls; how many answers were taken in."""

@@ -5,10 +5,8 @@ Any worker can run it; an advisory lock lets one do so at a time.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
@@ -21,6 +19,7 @@ from folkmoot.engine.seating import Seating
 from folkmoot.kernel.errors import FolkmootError
 from folkmoot.kernel.ids import NewId
 from folkmoot.runtime.options import WorkerOptions
+from folkmoot.runtime.rounds import Rounds
 from folkmoot.services import trees
 from folkmoot.store import (
     agent_runs,
@@ -38,7 +37,6 @@ from folkmoot.store.database import FAILURES, Database, Writer, try_lock
 
 _log = logging.getLogger("folkmoot.timekeeper")
 _SWEEP_LOCK = 0x666F6C6C
-_JITTER = 0.2
 _PAGE = 500
 _POISONOUS = (
     "The run took its worker down {limit} times while it ran apart from others, and is not tried again. Its last items show what "
@@ -61,24 +59,16 @@ class Timekeeper:
     ) -> None:
         self._database = database
         self._options = options
-        self._chance = chance
         self._new_id = new_id
         self._hear = hear
         self._tell = tell
-        self._task: asyncio.Task[None] | None = None
+        self._rounds = Rounds(self.sweep, seconds=options.sweep_seconds, chance=chance, log=_log, what="The sweep")
 
     def start(self) -> None:
-        self._task = asyncio.create_task(self._sweep_on())
+        self._rounds.start()
 
-    async def _sweep_on(self) -> None:
-        while True:
-            try:
-                await self.sweep()
-            except (FolkmootError, *FAILURES) as error:
-                _log.warning("The sweep failed, and will be tried again: %s", error)
-            except Exception:  # one bad run must not end what looks after all others
-                _log.exception("The sweep failed, and will be tried again")
-            await asyncio.sleep(self._options.sweep_seconds * (1 + _JITTER * (2 * self._chance() - 1)))
+    async def close(self) -> None:
+        await self._rounds.close()
 
     async def sweep(self) -> None:
         """One sweep, unless another process is at it."""
@@ -152,9 +142,3 @@ class Timekeeper:
             for call_id, call in found.items()
         }
         return closing_results(protocol, "the run has ended", calls=calls, new_id=self._new_id)
-
-    async def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
