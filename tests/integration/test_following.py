@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any
 from uuid import UUID
 
+import agents_at_hand as agents
 import pytest
 import pytest_asyncio
+from agents_at_hand import Deeds, call, met, plan, script, step
+from crews import crew, until
 from panels import Started, start
 
 from folkmoot.api.stream import written
+from folkmoot.domain.agent_runs import AgentRun
+from folkmoot.domain.items import StoredItem
 from folkmoot.domain.runs import Run
+from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import NotFound
 from folkmoot.kernel.ids import NewId
 from folkmoot.services import events
-from folkmoot.services.events import Delta, Ended, Event, Heartbeat, Hub, UsageSnapshot
+from folkmoot.services.events import ConsentSnapshot, Delta, Ended, Event, Heartbeat, Hub, UsageSnapshot
+from folkmoot.services.snapshots import AgentRunSight, Standing
 from folkmoot.store import runs
-from folkmoot.store.database import Database, Notifier
+from folkmoot.store.database import Database, Notifier, Reader
 
 
 class Watch:
@@ -155,3 +162,52 @@ async def test_what_was_not_told_is_found_by_looking(watch: Watch) -> None:
 async def test_an_unknown_run_is_not_found_before_the_first_event(watch: Watch, new_id: NewId) -> None:
     with pytest.raises(NotFound):
         await anext(watch.follow(run_id=new_id()))
+
+
+class PausesMeanwhile(AgentRunSight):
+    """A run that goes on to where it awaits consent while a watcher looks: just after it was seen for the first time."""
+
+    def __init__(self, go_on: Callable[[], Awaitable[None]]) -> None:
+        self._go_on: Callable[[], Awaitable[None]] | None = go_on
+
+    async def standing(self, reader: Reader, tenant_id: UUID, run_id: UUID) -> Standing | None:
+        found = await super().standing(reader, tenant_id, run_id)
+        if self._go_on is not None:
+            await self._go_on()
+            self._go_on = None
+        return found
+
+
+async def test_what_is_asked_is_shown_once_and_after_all_that_led_to_it(
+    database: Database, caller: Caller, new_id: NewId, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """agent-runs.md, Consent: a card is read after the plan and the call that it comes from, whenever the run pauses."""
+    monkeypatch.setattr(events, "WATCH_AGAIN_SECONDS", 0.0)  # a heartbeat after each look
+    deeds = Deeds()
+    bench = deeds.bench(
+        script(clerk=["Nothing.", plan(step("Tell Bo.", "tell")), [call("tell", who="Bo", what="42")], met()])
+    )
+    await agents.publish(database, caller, new_id, bench=bench)
+    run = await agents.start(database, caller, new_id, bench=bench)
+
+    async def go_on() -> None:
+        async with crew(database, new_id, bench=bench, functions=deeds.functions):
+            await until(agents.awaits(database, caller, run))
+
+    hub, notifier = Hub(database), Notifier(database)
+    await hub.start()
+    seen: list[Event] = []
+    following = events.follow(
+        database, hub, notifier.tell, tenant_id=caller.tenant_id, run_id=run.run_id, sight=PausesMeanwhile(go_on), poll_seconds=0.01
+    )  # fmt: skip
+    async with asyncio.timeout(60), aclosing(following):
+        while not any(isinstance(event, ConsentSnapshot) for event in seen) or not isinstance(seen[-1], Heartbeat):
+            seen.append(await anext(following))
+    await notifier.close()
+    await hub.close()
+    paused = await agents.now(database, caller, run)
+    told = [event.sequence if isinstance(event, StoredItem) else type(event) for event in seen]
+    items = [each for each in told if isinstance(each, int)]
+    assert items == list(range(1, paused.last_sequence + 1)) and told.count(ConsentSnapshot) == 1
+    assert told.index(AgentRun) < told.index(Heartbeat) < told.index(1)  # it was seen before it paused
+    assert told.index(paused.last_sequence) < told.index(ConsentSnapshot)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
-from types import SimpleNamespace
-from typing import Any
 from uuid import UUID
 
 import pytest
 
-from folkmoot.cli import agent_consents, agent_following, agent_printer, screen
+from folkmoot.cli import agent_consents, agent_printer, screen
 from folkmoot.cli.agent_consents import Decision
-from folkmoot.cli.agent_following import Asked, Look
 from folkmoot.cli.agent_ids import id_of
 from folkmoot.cli.agent_printer import AgentPrinter
 from folkmoot.domain import items
@@ -109,41 +105,6 @@ def test_nothing_else_decides(line: str) -> None:
 def test_what_is_no_number_of_a_run_is_refused(text: str) -> None:
     with pytest.raises(BadInput, match="is no agent run's id"):
         id_of(text)
-
-
-class Moving:
-    """Services of an agent run that pauses after so many of a watcher's looks at anything."""
-
-    def __init__(self, looks: int) -> None:
-        self._looks = looks
-        consent = Consent(str(UUID(int=7)), {}, b"\xab", "clerk", ConsentStatus.PENDING, NOW)
-        self._item = ChatItem(UUID(int=6), UUID(int=5), 1, ChatItemKind.CONSENT, "clerk", NOW, consent=consent)
-
-    def _has_paused(self) -> bool:
-        self._looks -= 1
-        return self._looks < 0
-
-    async def get(self, *_: Any, id_: int) -> AgentRun:
-        status, last = (AgentRunStatus.AWAITING_CONSENT, 2) if self._has_paused() else (AgentRunStatus.RUNNING, 1)
-        return replace(run(), status=status, last_sequence=last)
-
-    async def items(self, *_: Any, id_: int, after: int, limit: int) -> list[StoredItem]:
-        last = 2 if self._has_paused() else 1
-        return [stored(n, items.AgentMessage(f"item {n}")) for n in range(after + 1, last + 1)]
-
-    async def asked(self, *_: Any, id_: int) -> ChatItem | None:
-        return self._item if self._has_paused() else None
-
-
-@pytest.mark.parametrize("looks", range(5))
-async def test_what_is_asked_is_shown_after_all_that_led_to_it(looks: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Consent: a card is read after the plan and the call that it comes from, whenever the run pauses."""
-    monkeypatch.setattr(agent_following, "agent_runs", Moving(looks))
-    look = Look(SimpleNamespace(database=None), SimpleNamespace(), 7)  # type: ignore[arg-type]
-    seen = [event for _ in range(3) for event in [each async for each in look.news()]]
-    kinds = [event.sequence if isinstance(event, StoredItem) else type(event) for event in seen]
-    assert kinds.index(2) < kinds.index(Asked)
-    assert kinds.count(Asked) == 1
 
 
 def test_a_piece_of_a_reply_that_is_recorded_is_not_shown_as_thought_now(

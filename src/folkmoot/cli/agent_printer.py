@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from folkmoot.cli import cards, screen
-from folkmoot.cli.agent_following import AgentEvent, Asked
 from folkmoot.cli.conversation import Printer
 from folkmoot.domain import items
 from folkmoot.domain.agent_runs import AgentRun, AgentRunStatus, ChatItem, Phase, Plan, PlanStep
 from folkmoot.domain.items import StoredItem
 from folkmoot.domain.shown_text import shown
 from folkmoot.services.agent_run_reading import RunMessage
+from folkmoot.services.events import Event
 
 TYPED = "Type approve, or decline and why."
 _TEXT_CHARACTERS = 4_000
@@ -54,15 +54,10 @@ class AgentPrinter:
             set()
         )  # calls of the loop's own tools: what they say is shown, and their results say nothing
 
-    def show(self, event: AgentEvent) -> None:
+    def show(self, event: Event) -> None:
         match event:
             case StoredItem():
                 self._item(event)
-            case Asked(item=item, settled=settled):
-                if settled is not None and (words := decided(settled)) is not None:
-                    self.line(screen.paint(f"   {screen.printable(words)}", screen.DIM))
-                if item is not None:
-                    self._ask(item)
             case AgentRun():
                 self._run = event
                 if event.claimed_at is None and event.completed_at is None:
@@ -81,7 +76,11 @@ class AgentPrinter:
     def clear(self) -> None:
         self._printer.clear()
 
-    def _ask(self, item: ChatItem) -> None:
+    def decided(self, item: ChatItem) -> None:
+        if (words := decided(item)) is not None:
+            self.line(screen.paint(f"   {screen.printable(words)}", screen.DIM))
+
+    def ask(self, item: ChatItem) -> None:
         for line in card(item, self._run):
             self.line(screen.paint(screen.printable(line), screen.BOLD))
         how = TYPED if self._is_typed_to else f"To answer: {cards.consent_command(self._run.id)}"

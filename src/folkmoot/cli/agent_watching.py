@@ -13,16 +13,19 @@ from folkmoot.bootstrap import working
 from folkmoot.bootstrap.installation import Installation
 from folkmoot.cli import agent_json, exits, parting, screen
 from folkmoot.cli.agent_consents import Answering
-from folkmoot.cli.agent_following import Asked, answer_in, follow
 from folkmoot.cli.agent_printer import AgentPrinter
 from folkmoot.cli.keyboard import is_terminal, typed_lines
-from folkmoot.domain.agent_runs import AgentRun, AgentRunStatus, ChatItem
+from folkmoot.domain.agent_runs import AgentRun, AgentRunStatus, ChatItem, ConsentStatus
 from folkmoot.domain.items import StoredItem
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import FolkmootError
 from folkmoot.runtime.worker import Worker
-from folkmoot.services import agent_runs
-from folkmoot.services.events import Hub
+from folkmoot.services import agent_runs, events
+from folkmoot.services.events import AgentRunEnded, ConsentSnapshot, Hub
+from folkmoot.services.snapshots import OF_AGENT_RUN
+
+_LOOK_SECONDS = 0.2  # what happened before the worker heard of this watcher is seen at the next look
+_NEWEST_ITEMS = 50  # of the conversation behind a run, among which is what was asked just now
 
 
 class AgentWatching:
@@ -37,7 +40,8 @@ class AgentWatching:
         self._as_json = as_json
         self._hub = Hub(installation.database)
         self._printer = AgentPrinter(run, shows_prompts=shows_prompts, is_typed_to=is_terminal())
-        self._asked: ChatItem | None = None
+        self._shown: ChatItem | None = None  # the request that was shown last and is not known to be decided
+        self._asked: ChatItem | None = None  # the same, as long as nothing was typed
         self._answer: str | None = None
         self._is_left = asyncio.Event()
         self._ended: AgentRun | None = None
@@ -74,17 +78,38 @@ class AgentWatching:
         after = 0
         while self._ended is None:
             # ends early where the terminal was too slow for the buffer: then on from the last item
-            async for event in follow(self._installation, self._hub, self._caller, id_=self._run.id, after=after):
+            following = events.follow(
+                self._installation.database, self._hub, self._installation.notifier.tell, tenant_id=self._caller.tenant_id,
+                run_id=self._run.run_id, after=after, sight=OF_AGENT_RUN, poll_seconds=_LOOK_SECONDS,
+            )  # fmt: skip
+            async for event in following:
                 self._printer.show(event)
                 match event:
                     case StoredItem():
                         after = event.sequence
-                        self._answer = answer_in(event) or self._answer
-                    case Asked(item=item):
-                        self._asked = item
-                    case AgentRun():
-                        self._run = event
-                        self._ended = event if event.completed_at is not None else None
+                    case ConsentSnapshot(asked=item):
+                        await self._now_asks(item)
+                    case AgentRunEnded():
+                        self._ended, self._answer = event.run, event.output
+
+    async def _now_asks(self, item: ChatItem | None) -> None:
+        """What was decided of the request before, once; then what is asked now."""
+        before = self._shown
+        is_open = item is not None and item.consent is not None and item.consent.status is ConsentStatus.PENDING
+        self._shown = self._asked = item if is_open else None
+        if self._shown == before:
+            return
+        if before is not None and (settled := await self._now(before)) is not None:
+            self._printer.decided(settled)
+        if self._shown is not None:
+            self._printer.ask(self._shown)
+
+    async def _now(self, asked: ChatItem) -> ChatItem | None:
+        """A request as it stands now, also once the run has gone on."""
+        newest = await agent_runs.chat(
+            self._installation.database, self._caller, id_=self._run.id, before=None, limit=_NEWEST_ITEMS
+        )
+        return next((item for item in newest if item.chat_item_id == asked.chat_item_id), None)
 
     async def _pass_on(self) -> None:
         """Each typed line answers what is asked, as it was shown."""

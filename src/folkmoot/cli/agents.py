@@ -13,7 +13,6 @@ from folkmoot.api.mapping.items import conversation_item
 from folkmoot.bootstrap.installation import Installation
 from folkmoot.cli import agent_consents, agent_json, agent_printer, agent_run, cards, screen, sets
 from folkmoot.cli.agent_consents import decided_before
-from folkmoot.cli.agent_following import answer_in
 from folkmoot.cli.agent_ids import AgentRunId, id_of
 from folkmoot.cli.agent_printer import AgentPrinter
 from folkmoot.cli.agent_watching import AgentWatching
@@ -89,7 +88,7 @@ async def _show(id_: int, *, with_payload: bool, with_items: bool, as_json: bool
         settled = await decided_before(installation, caller, run)
         payload = await agent_runs.payload(installation.database, caller, id_=id_) if with_payload else None
         lost = await _undelivered(installation, caller, run)
-    answer = next((found for stored in reversed(said) if (found := answer_in(stored)) is not None), None)
+        answer = await agent_run_reading.output(installation.database, caller, id_=id_)
     if as_json:
         more: dict[str, Any] = {"payload": payload} if with_payload else {}
         if with_items:

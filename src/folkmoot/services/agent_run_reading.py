@@ -47,6 +47,13 @@ async def conversation(database: Database, caller: Caller, *, id_: int, after: i
         return RunConversation(run, output, tuple(items), tuple(reversed(newest)))
 
 
+async def output(database: Database, caller: Caller, *, id_: int) -> str | None:
+    """The run's answer; null before its end, and where it came to none. Raises NotFound."""
+    async with database.reader() as reader:
+        run = await found(reader, caller, id_)
+        return await agent_runs.output(reader, caller.tenant_id, run_id=run.run_id)
+
+
 async def goal(database: Database, caller: Caller, *, id_: int) -> str | None:
     """What the run is to do, as it was told; null before its first step. Raises NotFound."""
     begun = await agent_runs_service.items(database, caller, id_=id_, after=0, limit=_FIRST_ITEMS)
