@@ -217,7 +217,8 @@ async def test_every_answer_has_the_headers_that_keep_pages_to_themselves(
             assert "access-control-allow-origin" not in headers
             assert "<script" not in answer.text and "style=" not in answer.text
         assert [answer.status_code for answer in answers[-5:]] == [404, 200, 303, 403, 405]
-        assert (await visitor.get("/web")).headers["location"] == "/web/agent-runs"
+        for typed in ("/", "/web"):
+            assert (await visitor.get(typed)).headers["location"] == "/web/agent-runs"
 
 
 async def test_the_page_for_an_unexpected_error_has_those_headers_too(

@@ -54,7 +54,8 @@ async def open_api(
                 secrets.token_bytes, installation.vault, readiness, reach_of(installation, outside), installation.channel_apps, _inbound(installation, outside),
             )  # fmt: skip
             app = make_app(doors)
-            app.add_route("/web", to_home, include_in_schema=False)
+            for address in ("/", "/web"):  # as typed into a browser
+                app.add_route(address, to_home, include_in_schema=False)
             app.mount("/web", make_console(_console_doors(installation, doors.bench)))
             yield app
     finally:
