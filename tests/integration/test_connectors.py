@@ -214,6 +214,15 @@ def uploaded(body: bytes, **fields: Any) -> OpenApiConnectorVersion:
     return OpenApiConnectorVersion(document_hash=hashlib.sha256(body).hexdigest(), **fields)
 
 
+async def test_the_address_of_an_mcp_server_is_no_documents_and_is_not_waited_for(keeper: Keeper, bench: Bench) -> None:
+    """Issue, Bad input: it answers at once, with a stream that has no end."""
+    keeper.reach = reach_of(keeper.database, limit_seconds=3600.0)
+    async with asyncio.timeout(30):
+        with pytest.raises(ConnectorFault, match=r"/mcp answers with a stream of events .* McpConnector\.$"):
+            await keeper.shop(OpenApiConnectorVersion(document_url=bench.url))
+    assert await count(keeper.database, "definition") == 0
+
+
 async def test_a_document_is_fetched_and_its_server_is_settled(keeper: Keeper) -> None:
     """A document that names another server later changes nothing of where calls go: secrets would go there."""
     async with RecordingServer(saying(reply(document()))) as server:

@@ -25,8 +25,10 @@ async def fetch_document(guard: Guard, url: str, *, headers: Mapping[str, str], 
         async with (
             asyncio.timeout(limit_seconds),
             guarded_client(guard, headers=sent, timeout=limit_seconds, limit_bytes=MAX_DOCUMENT_BYTES) as client,
+            client.stream("GET", url) as answer,
         ):
-            answer = await client.get(url)
+            _check_head(answer, where)
+            return await answer.aread()
     except TimeoutError:
         raise ConnectorFault(f"{where} did not answer within {limit_seconds:g} seconds.") from None
     except httpx2.TimeoutException:
@@ -35,8 +37,15 @@ async def fetch_document(guard: Guard, url: str, *, headers: Mapping[str, str], 
         raise ConnectorFault(
             f"{where} cannot be read ({type(error).__name__}): correct the address, or start the server."
         ) from None
+
+
+def _check_head(answer: httpx2.Response, where: str) -> None:
+    """Before the body, which may have no end."""
     if answer.status_code != httpx2.codes.OK:
         raise ConnectorFault(
             f"{where} answered with the status {answer.status_code} and no document; correct the address."
         )
-    return answer.content
+    if answer.headers.get("Content-Type", "").partition(";")[0].strip().lower() == "text/event-stream":
+        raise ConnectorFault(
+            f"{where} answers with a stream of events and no document; correct the address. An MCP server is a connector of the kind McpConnector."
+        )
