@@ -9,7 +9,7 @@ import agents_at_hand as agents
 import panels
 import pytest
 from agents_at_hand import Deeds, call, met, plan, script, step, unmet
-from crews import crew, until
+from crews import Listening, crew, until
 
 from folkmoot.domain import items
 from folkmoot.domain.agent_runs import AgentRun, AgentRunStatus, Phase
@@ -123,6 +123,23 @@ async def test_a_run_gathers_plans_acts_asks_and_verifies(database: Database, ca
     )
     numbers = [int(each["path"].rpartition("/")[2]) for each in revisions]
     assert numbers == list(range(1, len(numbers) + 1)) and revisions[0]["path"] == f"agent-runs/{run.id}/1"
+
+
+async def test_without_gathering_a_plan_has_as_many_tries_as_with_it(
+    database: Database, caller: Caller, new_id: NewId
+) -> None:
+    """plan: the third reply in a row without a plan fails the run, which says so, and stands in that phase."""
+    deeds = Deeds()
+    bench = deeds.bench({"rules": [{"reply": {"text": "I would rather talk."}}]})
+    await agents.publish(database, caller, new_id, bench=bench, settings=agents.ruled(whitelist=("add",)))
+    run = await agents.start(database, caller, new_id, bench=bench)
+    model = Listening()
+    async with crew(database, new_id, bench=bench, functions=deeds.functions, model=model):
+        await until(agents.ended(database, caller, run))
+    done = await agents.now(database, caller, run)
+    assert len(model.requests) == 3
+    assert (done.status, done.current_phase) == ("failed", "plan")
+    assert done.last_error is not None and done.last_error.startswith("No plan could be made.")
 
 
 async def test_verifying_sees_what_was_recorded_and_nothing_that_was_said(

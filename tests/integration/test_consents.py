@@ -9,6 +9,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.resources import files
 from typing import Any
 from uuid import UUID
@@ -25,19 +26,28 @@ from folkmoot.domain.agent_runs import AgentRun, ChatItem
 from folkmoot.domain.channels import Answer, AnswerOutcome, ChannelVersion, OutcomeKind, ReceivedAnswer
 from folkmoot.domain.rights import Role
 from folkmoot.domain.tenancy import Caller, User
-from folkmoot.kernel.errors import AlreadyDecided, NotFound, NotPermitted, StaleApproval, TooLate, Unreachable
+from folkmoot.kernel.errors import AlreadyDecided, NotFound, NotPermitted, RunEnded, StaleApproval, TooLate, Unreachable
 from folkmoot.kernel.ids import NewId
 from folkmoot.services import agent_runs, apply, channel_answers, consent_secrets, consents, users
 from folkmoot.services import identities as identity_service
 from folkmoot.services.apply import Document
 from folkmoot.services.closure import Workbench
-from folkmoot.store import identities, pending
+from folkmoot.store import identities, pending, runs
 from folkmoot.store.database import Database
 from folkmoot.vault.keys import key_of
 from folkmoot.vault.sealing import Vault
 
 APP = "email"
 TELLS = plan(step("Tell Bo.", "tell"))
+TWICE: list[Any] = [
+    "Nothing.",
+    plan(step("Tell Bo.", "tell"), step("Tell Eve.", "tell")),
+    [call("tell", who="Bo", what="42")],
+    "Told.",
+    [call("tell", who="Eve", what="ALL")],
+    "Told.",
+    met("Told."),
+]
 RULES = script(clerk=["Nothing.", TELLS, [call("tell", who="Bo", what="42")], "Told.", met("Told.")])
 MAILS = {
     "from": "f@example.com",
@@ -199,7 +209,8 @@ async def test_twice_and_against_each_other_only_the_first_counts(desk: Desk) ->
     """B03, F31, B71: the same message again is told the same and does nothing; another is told what was decided, by whom and when."""
     declined = await desk.answer(1, answer=Answer.DECLINE, reason="Too much.")
     assert declined.kind is OutcomeKind.DONE
-    assert await desk.answer(1, answer=Answer.DECLINE, reason="Too much.") == declined, "a resend"
+    resent = await desk.answer(1, answer=Answer.DECLINE, reason="Too much.")
+    assert resent == replace(declined, is_repeat=True)
     late = await desk.answer(2)
     assert late.kind is OutcomeKind.ALREADY_DECIDED and "declined by Olga at 20" in late.words
     counted = await panels.fetch(
@@ -350,19 +361,7 @@ async def test_a_second_click_on_an_old_card_decides_nothing_new(
     """B05, F32: a proven answer is about the request that it names: one that was decided, whatever is asked now."""
     await identity_service.put(database, caller, user_id=caller.user_id, app="slack", address="T1:U1")
     deeds = Deeds()
-    twice = plan(step("Tell Bo.", "tell"), step("Tell Eve.", "tell"))
-    rules = script(
-        clerk=[
-            "Nothing.",
-            twice,
-            [call("tell", who="Bo", what="42")],
-            "Told.",
-            [call("tell", who="Eve", what="ALL")],
-            "Told.",
-            met("Told."),
-        ]
-    )
-    bench = deeds.bench(rules)
+    bench = deeds.bench(script(clerk=TWICE))
     await apply.apply(database, caller, [Document("default", "slk", ChannelVersion("slack"))], new_id=new_id)
     await agents.publish(database, caller, new_id, bench=bench, settings=agents.ruled(channel="slk"))
     run = await agents.start(database, caller, new_id, bench=bench)
@@ -385,15 +384,83 @@ async def test_a_second_click_on_an_old_card_decides_nothing_new(
         assert (await click(1, first)).kind is OutcomeKind.DONE
         made.tell({"to": "workers"})
 
-        async def asks_again() -> bool:
-            now = await agents.now(database, caller, run)
-            return now.status == "awaiting_consent" and now.chat_item_id != first
-
-        await until(asks_again)
+        await until(partial(_asks_another, database, caller, run, first))
         assert (await click(2, first)).kind is OutcomeKind.ALREADY_DECIDED
         assert (await click(3, None)).kind is OutcomeKind.NOT_FOUND
         assert (await click(4, new_id())).kind is OutcomeKind.NOT_FOUND
     assert deeds.done == [("tell", ("Bo", "42"))]
+
+
+async def test_a_late_reply_to_an_earlier_request_is_told_what_was_decided_and_is_no_try_of_the_next(
+    database: Database, caller: Caller, new_id: NewId
+) -> None:
+    """B16, B71: a secret tells which request is answered, in a mail and on the page."""
+    await identity_service.put(database, caller, user_id=caller.user_id, app=APP, address="olga@example.com")
+    vault = Vault((key_of(b"k" * 32),), random_bytes=lambda n: b"n" * n)
+    deeds = Deeds()
+    bench = deeds.bench(script(clerk=TWICE))
+    await apply.apply(database, caller, [Document("default", "mail", ChannelVersion(APP, MAILS))], new_id=new_id)
+    await agents.publish(database, caller, new_id, bench=bench, settings=agents.ruled(channel="mail"))
+    run = await agents.start(database, caller, new_id, bench=bench)
+    async with crew(database, new_id, bench=bench, functions=deeds.functions, vault=vault) as made:
+        await until(agents.awaits(database, caller, run))
+        (sent,) = await panels.fetch(database, "select message_id, channel_id, sealed_secret from channel_message")
+        secret = consent_secrets.opened(vault, caller.tenant_id, sent["message_id"], sent["sealed_secret"])
+        first = await agents.consent(database, caller, run, tell=made.tell)
+        await until(partial(_asks_another, database, caller, run, first.chat_item_id))
+    for number in range(11):
+        received = ReceivedAnswer(
+            f"m{number}", run.correlation_token, secret, "olga@example.com", False, Answer.APPROVE
+        )
+        late = await channel_answers.answer_over_channel(
+            database, tenant_id=caller.tenant_id, channel_id=sent["channel_id"], app=APP, received=received, tell=lambda _: None
+        )  # fmt: skip
+        assert late.kind is OutcomeKind.ALREADY_DECIDED and f"approved by {caller.user_name}" in late.words
+    by_code = await channel_answers.answer_by_code(
+        database, token=run.correlation_token, code=secret, approves=True, reason=None, tell=lambda _: None
+    )
+    assert by_code.kind is OutcomeKind.ALREADY_DECIDED
+    rows = await panels.fetch(
+        database, "select status, secret_tries from chat_item where kind = 'consent' order by number"
+    )
+    assert [(row["status"], row["secret_tries"]) for row in rows][1] == ("pending", 0)
+    assert deeds.done == [("tell", ("Bo", "42"))]
+
+
+async def _asks_another(database: Database, caller: Caller, run: AgentRun, first: UUID) -> bool:
+    now = await agents.now(database, caller, run)
+    return now.status == "awaiting_consent" and now.chat_item_id != first
+
+
+async def test_a_sender_who_cannot_be_made_out_is_nobody(desk: Desk) -> None:
+    """B15, F37: a mail with several addresses in From, or with none, is not the owner's; the code alone does not do."""
+    assert (await desk.answer(1, sender="")).kind is OutcomeKind.NOT_YOURS
+    assert (await desk.item()).consent.status == "pending"  # type: ignore[union-attr]
+
+
+async def test_of_a_cancel_and_an_expiry_at_once_the_first_holds(desk: Desk) -> None:
+    """F31: whoever waits for the other's transaction sees what came of it. lastError is null unless a run failed."""
+    await panels.shift_clock(desk.database, 8 * 24 * 3600)
+    async with desk.database.writer() as writer:
+        assert await runs.expire(writer, desk.caller.tenant_id)
+        cancelling = asyncio.create_task(
+            agent_runs.cancel(desk.database, desk.caller, id_=desk.run.id, tell=lambda _: None)
+        )
+        await until(partial(_is_waited_for, desk.database))
+    with pytest.raises(RunEnded, match="expired"):
+        await cancelling
+    await desk.finish()
+    ended = await agents.now(desk.database, desk.caller, desk.run)
+    assert (ended.status, ended.last_error) == ("expired", None)
+    assert (await desk.item()).consent.status == "expired"  # type: ignore[union-attr]
+
+
+async def _is_waited_for(database: Database) -> bool:
+    """Whether a transaction waits for another's lock."""
+    rows = await panels.fetch(
+        database, "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+    )
+    return bool(rows)
 
 
 async def test_whoever_starts_a_run_does_not_choose_where_its_owner_is_asked(desk: Desk) -> None:

@@ -397,6 +397,91 @@ async def test_what_a_specialist_asks_is_closed_with_the_cancelling_of_its_root(
     assert deeds.done == []
 
 
+async def test_what_a_specialist_has_approved_is_not_made_once_its_root_is_cancelled(
+    database: Database, caller: Caller, new_id: NewId
+) -> None:
+    """F34: as in a run alone; the stop holds for the whole delegation from the moment that it is taken."""
+    deeds = Deeds()
+    rules = script(boss=delegates("lead"), lead=delegates("clerk"), **telling("clerk"))
+    bench = await crew_of(database, caller, new_id, deeds, rules, ("boss", "lead", "clerk"))
+    root = await agents.start(database, caller, new_id, bench=bench, name="boss")
+    async with crew(database, new_id, bench=bench, functions=deeds.functions):
+        await until(agents.awaits(database, caller, root))
+    await agents.consent(database, caller, root)
+    await agent_runs.cancel(database, caller, id_=root.id, tell=lambda _: None)
+    (lead,) = [await run_of(database, caller, each) for each in await agents.below(database, root)]
+    (clerk,) = [await run_of(database, caller, each) for each in await agents.below(database, lead)]
+    async with crew(database, new_id, bench=bench, functions=deeds.functions):
+        for each in (root, lead, clerk):
+            await until(agents.ended(database, caller, each))
+    assert deeds.done == []
+    for each in (root, lead, clerk):
+        done = await agents.now(database, caller, each)
+        assert (done.status, done.last_error) == ("failed", f"cancelled by {caller.user_name}")
+
+
+async def test_a_run_above_a_cancelled_one_goes_on_and_awaits_nothing(
+    database: Database, caller: Caller, new_id: NewId
+) -> None:
+    """pendingToolId is set only while awaiting_consent, and who works does not await (B13); its time goes on."""
+    deeds = Deeds()
+    rules = script(boss=delegates("lead"), lead=delegates("clerk"), **telling("clerk"))
+    bench = await crew_of(database, caller, new_id, deeds, rules, ("boss", "lead", "clerk"))
+    root = await agents.start(database, caller, new_id, bench=bench, name="boss")
+    async with crew(database, new_id, bench=bench, functions=deeds.functions):
+        await until(agents.awaits(database, caller, root))
+    (lead,) = [await run_of(database, caller, each) for each in await agents.below(database, root)]
+    await agent_runs.cancel(database, caller, id_=lead.id, tell=lambda _: None)
+    (clerk,) = [await run_of(database, caller, each) for each in await agents.below(database, lead)]
+    for each in (root, lead, clerk):
+        now = await agents.now(database, caller, each)
+        assert (now.status, now.pending_tool_id, now.pending_specialist, now.expires_at) == (
+            "running",
+            None,
+            None,
+            None,
+        )
+    assert (await panels.row_of(database, agents.kernel_run(root)))["awaits_since"] is not None
+    async with crew(database, new_id, bench=bench, functions=deeds.functions):
+        await until(agents.ended(database, caller, root))
+    told = (await results(database, root))[1]
+    assert told.is_error and f"cancelled by {caller.user_name}" in told.result and deeds.done == []
+
+
+async def test_a_step_is_delegated_to_the_specialist_that_it_names_and_to_no_other(
+    database: Database, caller: Caller, new_id: NewId
+) -> None:
+    """F54: what a model reads cannot widen a step; the wrong name is an error that says which one there is."""
+    deeds = Deeds()
+    rules = script(
+        boss=[
+            plan(step("Let it be looked up.", specialist="reader")),
+            [call("delegate", specialist="payer", task="Pay.")],
+            [call("delegate", specialist="reader", task="Look.")],
+            "It is done.",
+            met("Done."),
+        ],
+        reader=["Nothing.", plan(step("Say it.")), "It is 42.", met("42")],
+        payer=["Nothing.", plan(step("Pay.", "pay")), [call("pay", amount=1000)], "Paid.", met("Paid.")],
+    )
+    bench = deeds.bench(rules)
+    for name in ("reader", "payer"):
+        await agents.publish(database, caller, new_id, bench=bench, name=name)
+    both = AgentRunSettings(specialists=(Reference("reader"), Reference("payer")))
+    await agents.publish(database, caller, new_id, bench=bench, name="boss", functions=(), settings=both)
+    root = await agents.start(database, caller, new_id, bench=bench, name="boss")
+    model = Listening()
+    async with crew(database, new_id, bench=bench, functions=deeds.functions, model=model):
+        await until(agents.ended(database, caller, root))
+    assert (await agents.now(database, caller, root)).status == "completed" and deeds.done == []
+    (reader,) = await agents.below(database, root)
+    assert (await run_of(database, caller, reader)).agent_name == "reader"
+    refused = (await results(database, root))[1]
+    assert refused.is_error and "specialist" in refused.result and "reader" in refused.result
+    offered = [tool for request in model.requests for tool in request.offered if tool.name == "delegate"]
+    assert {tuple(tool.parameters["properties"]["specialist"]["enum"]) for tool in offered} == {("reader",)}
+
+
 async def test_a_delegation_goes_in_the_owners_name_whoever_started_the_run(
     database: Database, caller: Caller, new_id: NewId
 ) -> None:

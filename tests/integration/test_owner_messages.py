@@ -26,6 +26,7 @@ from crews import Crew, crew, until
 from mail_at_hand import Post, PostOffice, mailbox, post_office
 from standardwebhooks import Webhook
 
+from folkmoot.channels.mail import app as mail_app
 from folkmoot.channels.registry import ChannelApps
 from folkmoot.domain.agent_runs import AgentRun
 from folkmoot.domain.channels import ChannelVersion
@@ -329,23 +330,78 @@ async def test_a_channel_that_refuses_for_good_is_given_up_and_the_owner_can_sti
     assert (await bureau.finish(run)).status == "completed"
 
 
-async def test_what_follows_a_request_waits_for_it_and_a_request_that_was_settled_is_not_sent(
-    bureau: Bureau, receiver: Receiver
-) -> None:
+async def test_a_request_that_is_settled_before_it_is_sent_holds_up_nothing(bureau: Bureau, receiver: Receiver) -> None:
+    """Consent 4, Channels: while a channel is down what became of a request is tried as often as any message, and is told once it is up."""
     await bureau.publish("webhook", {"url": f"http://127.0.0.1:{receiver.port}/hook"}, signing=SIGNING)
     receiver.status = 503
     run = await bureau.waiting()
-    await bureau.send()
-    await agents.consent(bureau.database, bureau.caller, run)
+    for seconds in (0, 10, 400):
+        await panels.shift_clock(bureau.database, seconds)
+        await bureau.send()
+    await agents.consent(bureau.database, bureau.caller, run, approves=False, reason="No.")
+    for _ in range(15):
+        await panels.shift_clock(bureau.database, 3)
+        await bureau.send()
+    request, decided = await bureau.messages()
+    assert request["given_up_at"] is not None and "settled before" in request["last_error"]
+    assert decided["attempts"] == 2 and decided["given_up_at"] is None, "after 5 seconds, and not yet after 5 minutes"
     receiver.status = 204
-    await bureau.send()
-    assert len(receiver.got) == 1, "the outcome of what was never asked is not told before the request is settled"
-    await panels.shift_clock(bureau.database, 600)
-    await bureau.send()
     await panels.shift_clock(bureau.database, 600)
     await bureau.send()
     kinds = [(each["kind"], each["delivered_at"] is not None) for each in await bureau.messages()]
     assert kinds == [("consent.requested", False), ("consent.decided", True)]
+
+
+async def test_what_follows_a_request_waits_while_that_is_being_sent(bureau: Bureau, receiver: Receiver) -> None:
+    """Else the request would come after its outcome, and stand there as if it were open. To wait is no try."""
+    await bureau.publish("webhook", {"url": f"http://127.0.0.1:{receiver.port}/hook"}, signing=SIGNING)
+    run = await bureau.waiting()
+    async with bureau.database.writer() as writer:  # another sender, which is at it
+        (request,) = await channel_messages.claim(writer, limit=1, limit_each=MOST_EACH, busy={}, lease_seconds=120)
+    await agents.consent(bureau.database, bureau.caller, run, approves=False, reason="No.")
+    for _ in range(5):
+        await panels.shift_clock(bureau.database, 3)
+        await bureau.send()
+    assert receiver.got == [] and [each["attempts"] for each in await bureau.messages()] == [1, 0]
+    async with bureau.database.writer() as writer:
+        await channel_messages.delivered(writer, request, reference="r")
+    await panels.shift_clock(bureau.database, 3)
+    await bureau.send()
+    assert [body["type"] for body in receiver.bodies] == ["consent.decided"]
+
+
+async def test_a_reply_that_cannot_be_marked_as_read_is_told_of_once(
+    bureau: Bureau, office: PostOffice, post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B71: what is found at each look makes no mail at each look."""
+    await mails(bureau, office, post)
+    await bureau.waiting()
+    await bureau.send()
+    monkeypatch.setattr(mail_app, "mark_seen", lambda *_: None)
+    await post.put(reply_to(office.got[0], "Approve."))
+    assert [await bureau.look() for _ in range(3)] == [1, 1, 1]
+    assert len([mail for mail in office.got if mail["In-Reply-To"] == "<r1@x>"]) == 1
+
+
+async def test_a_request_is_known_for_as_long_as_it_waits(bureau: Bureau, receiver: Receiver) -> None:
+    """Channels: the message is updated after the decision, however late that is. What has ended is forgotten after a month."""
+    await bureau.publish("webhook", {"url": f"http://127.0.0.1:{receiver.port}/hook"}, signing=SIGNING)
+    for_ever = agents.ruled(channel="line", consent_time=None)
+    await agents.publish(bureau.database, bureau.caller, bureau.new_id, bench=bureau.bench, settings=for_ever)
+    run = await bureau.waiting()
+    await bureau.send()
+
+    async def a_month_later() -> int:
+        await panels.shift_clock(bureau.database, 31 * 24 * 3600)
+        async with bureau.database.writer() as writer:
+            await channel_messages.forget_old(writer)
+        return len(await bureau.messages())
+
+    assert await a_month_later() == 1
+    await agents.consent(bureau.database, bureau.caller, run)
+    await bureau.finish(run)
+    await bureau.send()
+    assert await a_month_later() == 0
 
 
 async def test_two_senders_share_what_there_is_and_each_message_has_one(bureau: Bureau, receiver: Receiver) -> None:

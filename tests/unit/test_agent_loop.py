@@ -52,7 +52,7 @@ class TestWhatComesNext:
         assert move(BEGINNING, can_read=False).phase is Phase.PLAN
 
     def test_each_step_of_the_plan_has_a_turn_and_then_it_is_verified(self) -> None:
-        state = replace(BEGINNING, phase=Phase.PLAN).with_call(said(items.Planned(PLAN)))
+        state = replace(BEGINNING, phase=Phase.PLAN).with_item(said(items.Planned(PLAN)))
         found = []
         for _ in range(4):
             found.append((move(state).phase, move(state).step))
@@ -71,17 +71,17 @@ class TestWhatComesNext:
         assert "The goal." in words and "1. Done." in words and 'add with {"one": 1} gave: 42' in words
 
     def test_a_verdict_that_is_met_ends_the_run_with_its_answer(self) -> None:
-        assert move(replace(ACTING, phase=Phase.VERIFY).with_call(said(MET))) == Finish("42")
+        assert move(replace(ACTING, phase=Phase.VERIFY).with_item(said(MET))) == Finish("42")
 
     def test_what_is_missing_goes_back_to_planning(self) -> None:
-        state = replace(ACTING, phase=Phase.VERIFY).with_call(said(UNMET))
+        state = replace(ACTING, phase=Phase.VERIFY).with_item(said(UNMET))
         assert (state.phase, state.iteration, state.step, state.missing) == (Phase.PLAN, 1, 0, "All of it.")
         assert "All of it." in move(state).words
 
     def test_it_goes_back_as_often_as_allowed_however_it_came_about(self) -> None:
-        state = replace(ACTING, phase=Phase.VERIFY).with_call(said(UNMET)).with_call(said(items.Replanned("It fails.")))
+        state = replace(ACTING, phase=Phase.VERIFY).with_item(said(UNMET)).with_item(said(items.Replanned("It fails.")))
         assert isinstance(move(state), OpenPhase)
-        found = move(state.with_call(said(items.Replanned("Again."))))
+        found = move(state.with_item(said(items.Replanned("Again."))))
         assert isinstance(found, Fail) and "2 times" in found.words and "Again." in found.words
 
     @pytest.mark.parametrize("phase", [Phase.PLAN, Phase.VERIFY])
@@ -242,7 +242,16 @@ class TestConsent:
 
     @pytest.mark.parametrize("comparison", [c for c in Comparison if c is not Comparison.ALWAYS])
     @pytest.mark.parametrize(
-        "argument", ["missing", "/order/lines/7/sum", "/order/lines/x", "/to/0", "/nothing/at/all"]
+        "argument",
+        [
+            "missing",
+            "/order/lines/7/sum",
+            "/order/lines/x",
+            "/order/lines/²",
+            "/order/lines/" + "9" * 5000,
+            "/to/0",
+            "/nothing/at/all",
+        ],
     )
     def test_what_is_missing_needs_consent(self, comparison: Comparison, argument: str) -> None:
         """Fail closed: an argument that is left out escapes no rule."""

@@ -1,4 +1,4 @@
-"""What becomes of a call whose secrets cannot be read."""
+"""What becomes of a call whose secrets cannot be read, of a large result, and of one that needs consent."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 
+from folkmoot.domain.agent_settings import Comparison, ConsentRule
 from folkmoot.domain.calls import CallResult, Tool
 from folkmoot.domain.operations import Http, McpDescriptor, OperationTarget, SecretHeader
 from folkmoot.domain.runs import Claim
@@ -74,3 +75,30 @@ async def test_a_large_result_is_masked_beside_the_loop() -> None:
         result = await calls.call(tool, {"size": size}, call_id="1", claim=CLAIM, participant="Ann")
         assert result.text.startswith("•••x"), result.text[:200]
     assert threads == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("gate", "is_verified"),
+    [({"is_gated": True}, True), ({"consent_rules": (ConsentRule("pay", Comparison.ABOVE, "amount", 50),)}, True), ({}, False)],
+)  # fmt: skip
+async def test_what_a_person_may_have_approved_is_compared_with_its_server_by_whatever_gate(
+    gate: dict[str, Any], is_verified: bool
+) -> None:
+    """F32: by the approval mode, or by a rule on arguments."""
+    verified: list[bool] = []
+
+    class Operations:
+        async def call(
+            self, target: OperationTarget, arguments: dict[str, Any], *, verify: bool, **_: Any
+        ) -> CallResult:
+            verified.append(verify)
+            return CallResult("Paid.", is_error=False)
+
+    some: Any = None
+    target = OperationTarget(
+        UUID(int=1), "a/bank", UUID(int=2), 1, Http("https://bank.example/mcp"), McpDescriptor("pay", "Pay.", {})
+    )
+    calls = ToolCalls(some, FunctionTools.discover({}), Operations(), some, lambda text: text, some)
+    tool = Tool("pay", "Pay.", {}, target=target, **gate)
+    await calls.call(tool, {"amount": 100}, call_id="1", claim=CLAIM, participant="Ann")
+    assert verified == [is_verified]

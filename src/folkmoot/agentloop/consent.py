@@ -6,6 +6,7 @@ and how (`services.consents`).
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from folkmoot.domain.agent_settings import Comparison, ConsentRule
@@ -14,6 +15,7 @@ from folkmoot.domain.calls import AskedCall, Tool
 
 Json = Any
 _MISSING = object()
+_INDEX = re.compile("0|[1-9][0-9]{0,8}")
 
 
 def needs_consent(tool: Tool, call: AskedCall) -> bool:
@@ -53,7 +55,7 @@ def _argument(name: str, arguments: Json) -> Json:
         key = part.replace("~1", "/").replace("~0", "~")
         if isinstance(found, dict) and key in found:
             found = found[key]
-        elif isinstance(found, list) and key.isdigit() and int(key) < len(found):
+        elif isinstance(found, list) and _INDEX.fullmatch(key) and int(key) < len(found):
             found = found[int(key)]
         else:
             return _MISSING

@@ -86,6 +86,15 @@ def delegate_tool(loop: PinnedLoop) -> Tool | None:
     )
 
 
+def narrowed(tool: OfferedTool, state: LoopState) -> OfferedTool:
+    """As a step offers it: what the plan gives to one specialist no other gets (F54)."""
+    step = state.current_step
+    if tool.name != DELEGATE_TOOL or step is None or step.specialist is None:
+        return tool
+    properties = {**tool.parameters["properties"], "specialist": {"type": "string", "enum": [step.specialist]}}
+    return OfferedTool(tool.name, tool.description, {**tool.parameters, "properties": properties})
+
+
 def is_reading(tool: Tool) -> bool:
     """Whether a tool may be called to gather: it changes nothing, and asks nobody."""
     return tool.is_read_only and not tool.may_be_gated and not isinstance(tool.target, ResultTarget)

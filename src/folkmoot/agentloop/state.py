@@ -50,9 +50,11 @@ class LoopState:
             return None
         return self.plan.steps[self.step]
 
-    def with_call(self, item: Item) -> LoopState:
-        """After a call that the loop itself reads: a plan, a wish to plan again, a verdict."""
+    def with_item(self, item: Item) -> LoopState:
+        """After the beginning of a phase, or a call that the loop itself reads: a plan, a wish to plan again, a verdict."""
         match item.detail:
+            case items.Floor(phase=Phase() as phase):  # gathering is left out where there is nothing to gather with
+                return replace(self, phase=phase)
             case items.Planned(plan=plan):
                 return replace(self, phase=Phase.ACT, plan=plan, step=0, missing=None)
             case items.Replanned(reason=reason):

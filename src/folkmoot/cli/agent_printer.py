@@ -19,6 +19,7 @@ from folkmoot.services.events import Event
 TYPED = "Type approve, or decline and why."
 _TEXT_CHARACTERS = 4_000
 _GOAL_CHARACTERS = 400
+_EXPIRED = "its owner did not answer in time, and the call was not made."
 
 
 def card(item: ChatItem, run: AgentRun) -> Iterator[str]:
@@ -67,7 +68,8 @@ class AgentPrinter:
 
     def end(self, run: AgentRun) -> None:
         """The last line: how the run stands, and its last error."""
-        words = f"{run.status}: {run.last_error}" if run.last_error else f"{run.status}."
+        why = _EXPIRED if run.status is AgentRunStatus.EXPIRED else run.last_error
+        words = f"{run.status}: {why}" if why else f"{run.status}."
         self.line(screen.paint(screen.printable(words), screen.BOLD))
 
     def line(self, text: str) -> None:

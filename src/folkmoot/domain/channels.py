@@ -108,7 +108,8 @@ class Answer(StrEnum):
 class ReceivedAnswer:
     """An answer that came in, with what is known of its sender; whether it counts is not the app's to say.
 
-    `inbound_id`: unique within the channel; the same for what is sent again. `sender`: the address in this app. `is_proven`: the
+    `inbound_id`: unique within the channel; the same for what is sent again. `sender`: the address in this app; empty: it cannot be made out, so that it is nobody's; null: the app has no
+    addresses. `is_proven`: the
     channel itself vouches for the sender (a signature), so that the request's secret is not needed and does not suffice; else the secret is.
     `about`: which request is answered, its chat item's id; needed where the sender is proven, since no secret tells it then.
     `answer` null: no clear yes or no could be read, and `unread` says what was seen. `is_automatic`: a machine's own reply, which means nothing.
@@ -170,8 +171,10 @@ class OutcomeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AnswerOutcome:
-    """`words`: for the sender, one or two sentences. `is_known`: the sender is a user of the tenant by their address."""
+    """`words`: for the sender, one or two sentences. `is_known`: the sender is a user of the tenant by their address. `is_repeat`: the answer
+    came before, and this is what it was told then."""
 
     kind: OutcomeKind
     words: str
     is_known: bool = False
+    is_repeat: bool = False

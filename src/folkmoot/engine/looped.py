@@ -102,7 +102,7 @@ def _offered(seating: Seating, protocol: Protocol, turn: Turn, phase: Phase) -> 
     reads_on = turn.participant in protocol.readers
     tools = seating.tools[turn.seat].values()
     names = offers.names_for(phase, protocol.loop, tools, reads_on=reads_on)
-    return tuple(tool for tool in seating.turn_tools[turn.seat] if tool.name in names)
+    return tuple(offers.narrowed(tool, protocol.loop) for tool in seating.turn_tools[turn.seat] if tool.name in names)
 
 
 def waits_for_delegated(seating: Seating, turn: Turn, open_call: OpenCall, tool: Tool, facts: Facts) -> Wait | None:

@@ -105,7 +105,7 @@ class Protocol:
         """An item of an agent run: one turn at a time, in whatever thread, and where it ends the loop goes on."""
         turn = self.turn
         self._fold(seating, item)
-        self.loop = self.loop.with_call(item)
+        self.loop = self.loop.with_item(item)
         if turn is not None and self.turn is None and not isinstance(item.body, items.ToolCall):
             self.loop = self.loop.after_turn(item)
 

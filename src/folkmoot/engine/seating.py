@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 from uuid import UUID
 
 from folkmoot.domain.calls import AskedCall, Tool
@@ -84,7 +85,7 @@ class Seating:
         }
         self.are_seats_shared = any(p.candidates for p in definition.participants)
         self._tool_tokens: dict[tuple[str, ...], int] = {}
-        self._validators: dict[tuple[str, str], Validator] = {}
+        self._validators: dict[tuple[str, str], tuple[dict[str, Any], Validator]] = {}
 
     def is_dispatch(self, name: str) -> bool:
         """Whether a call of this name sends work to an agent."""
@@ -178,11 +179,12 @@ class Seating:
         return tuple(name for name in self.main_names if name != proposer)
 
     def validator(self, seat: str, tool: OfferedTool) -> Validator:
-        """The validator of an offered tool's arguments, compiled once per run."""
+        """The validator of an offered tool's arguments, compiled once per run, and again where a step offers the tool narrowed."""
         key = (seat, tool.name)
-        found = self._validators.get(key)
-        if found is None:
-            found = self._validators[key] = compile_schema(json.dumps(tool.parameters))
+        compiled_from, found = self._validators.get(key, (None, None))
+        if found is None or compiled_from is not tool.parameters:
+            found = compile_schema(json.dumps(tool.parameters))
+            self._validators[key] = tool.parameters, found
         return found
 
     def answer_key(self, solution: str) -> str:

@@ -81,7 +81,7 @@ class ChannelMessages:
         except Exception as error:  # one bad row is tried like one that was not taken
             return await self._fail(message, f"It could not be made: {type(error).__name__}: {error}")
         if isinstance(made, Later):
-            return await self._later(message, _SOON_SECONDS, "The request that this is about was not sent yet.")
+            return await self._put_off(message, "The request that this is about is being sent.")
         if isinstance(made, Obsolete):
             return await self._give_up(message, made.why)
         assert isinstance(made, OutgoingMessage)
@@ -113,6 +113,10 @@ class ChannelMessages:
     async def _later(self, message: DueChannelMessage, seconds: float, error: str) -> None:
         async with self._database.writer() as writer:
             await channel_messages.try_later(writer, message, seconds=seconds, error=error[:_MOST_CHARACTERS])
+
+    async def _put_off(self, message: DueChannelMessage, error: str) -> None:
+        async with self._database.writer() as writer:
+            await channel_messages.put_off(writer, message, seconds=_SOON_SECONDS, error=error)
 
     async def _give_up(self, message: DueChannelMessage, error: str) -> None:
         async with self._database.writer() as writer:

@@ -101,4 +101,4 @@ class ToolCalls:
             return CallResult(f"{tool.name} was not called: {error}", is_error=True)
         bounds = CallBounds(tool.limit_seconds, tool.limit_bytes, call_id, tool.is_idempotent or tool.is_read_only)
         # `verify`: what a person approved is what is called, or nothing is (F32)
-        return await self.operations.call(target, arguments, headers=headers, bounds=bounds, verify=tool.is_gated)
+        return await self.operations.call(target, arguments, headers=headers, bounds=bounds, verify=tool.may_be_gated)

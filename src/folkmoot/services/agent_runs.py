@@ -181,45 +181,39 @@ async def may_answer(reader: Reader, caller: Caller, run: AgentRun) -> bool:
 async def cancel(database: Database, caller: Caller, *, id_: int, tell: Tell) -> AgentRun:
     """Ask a run to end; what it delegated ends with it. The run as it stands then. Raises NotFound, RunEnded."""
     async with database.writer() as writer:
-        run = await found(writer, caller, id_)
+        run_id = (await found(writer, caller, id_)).run_id
+        below = await agent_runs.delegated(writer, caller.tenant_id, run_id=run_id)
+        for each in (*below, run_id):
+            await pending.lock_run(writer, caller.tenant_id, run_id=each, run_type=ProcessType.AGENT_RUN)
+        run = await _by_run(writer, caller, run_id)  # what it is now that nobody else moves it
         if run.status is AgentRunStatus.EXPIRED:
             raise RunEnded(f"The agent run {id_} has expired, and cannot be cancelled.")
-        await _close_below(writer, caller, run)
-        await pending.lock_run(writer, caller.tenant_id, run_id=run.run_id, run_type=ProcessType.AGENT_RUN)
-        status = await runs.request_stop(
-            writer, caller.tenant_id, run_id=run.run_id, stopped_by=caller.user_name, run_type=ProcessType.AGENT_RUN
-        )
-        if status is None:
+        for each in below:
+            await _stop(writer, caller, each)
+        if not await _stop(writer, caller, run_id):
             raise RunEnded(f"The agent run {id_} is {run.status} already, and cannot be cancelled.")
-        closed = await pending.stop(
-            writer, caller.tenant_id, run_id=run.run_id, by=caller.user_id, by_name=caller.user_name, channel=audit.channel_of(caller)
-        )  # fmt: skip
-        detail = {"closed": ", ".join(map(str, closed))} if closed else {}
-        await audit.note(
-            writer, caller, action="run.stop_requested", subject_kind="run", subject_id=run.run_id, detail=detail
-        )
-        now = await _by_run(writer, caller, run.run_id)
-    tell({"to": "run", "run": str(run.run_id)})
+        now = await _by_run(writer, caller, run_id)
+    for each in (*below, run_id):
+        tell({"to": "run", "run": str(each)})
     tell({"to": "workers"})
     tell({"to": "inbox", "tenant": str(caller.tenant_id)})
     return now
 
 
-async def _close_below(writer: Writer, caller: Caller, run: AgentRun) -> None:
-    """What a specialist below asks is closed with the stop, and not only once that has come down to it: nobody approves it meanwhile. A run
-    below is locked before one above it."""
-    item = (
-        await chats.get(writer, caller.tenant_id, chat_item_id=run.chat_item_id)
-        if run.chat_item_id is not None
-        else None
+async def _stop(writer: Writer, caller: Caller, run_id: UUID) -> bool:
+    """Ask a run to stop, whose row is locked, and close what it asks; whether it had not ended. What a run delegated is asked in the same
+    transaction as the run, and not only once the stop has come down to it: nothing there begins any more, approved or not (F34)."""
+    status = await runs.request_stop(
+        writer, caller.tenant_id, run_id=run_id, stopped_by=caller.user_name, run_type=ProcessType.AGENT_RUN
     )
-    if item is None or item.run_id in (None, run.run_id):
-        return
-    assert item.run_id is not None
-    await pending.lock_run(writer, caller.tenant_id, run_id=item.run_id, run_type=ProcessType.AGENT_RUN)
-    await pending.stop(
-        writer, caller.tenant_id, run_id=item.run_id, by=caller.user_id, by_name=caller.user_name, channel=audit.channel_of(caller)
+    if status is None:
+        return False
+    closed = await pending.stop(
+        writer, caller.tenant_id, run_id=run_id, by=caller.user_id, by_name=caller.user_name, channel=audit.channel_of(caller)
     )  # fmt: skip
+    detail = {"closed": ", ".join(map(str, closed))} if closed else {}
+    await audit.note(writer, caller, action="run.stop_requested", subject_kind="run", subject_id=run_id, detail=detail)
+    return True
 
 
 async def _agent(reader: Reader, caller: Caller, reference: Reference) -> StoredVersion:

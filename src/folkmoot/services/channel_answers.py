@@ -97,13 +97,25 @@ async def _found(
 
 
 async def _item_of(reader: Reader, run: AgentRun, received: ReceivedAnswer) -> ChatItem | None:
-    """The request that an answer is about: the one that it names, and where a secret tells which one it is, the one that is asked now."""
-    wanted = received.about if received.is_proven else run.chat_item_id
+    """The request that an answer is about: the one that it names, or whose secret it has, which may be an earlier one; with a secret of none it is
+    held against the one that is asked now."""
+    if received.is_proven:
+        wanted = received.about
+    else:
+        wanted = await _of_secret(reader, run, received.secret) or run.chat_item_id
     item = await chats.get(reader, run.tenant_id, chat_item_id=wanted) if wanted is not None else None
     if item is None or item.run_id is None:
         return None
     is_of_run = await agent_runs.is_within(reader, run.tenant_id, run_id=item.run_id, top=run.run_id)
     return item if is_of_run else None
+
+
+async def _of_secret(reader: Reader, run: AgentRun, secret: str | None) -> UUID | None:
+    if not secret or run.conversation_id is None:
+        return None
+    return await chats.of_secret(
+        reader, run.tenant_id, conversation_id=run.conversation_id, secret_hash=_digest(secret)
+    )
 
 
 async def _outcome(database: Database, found: _Found, received: ReceivedAnswer, *, tell: Tell) -> AnswerOutcome:
@@ -267,13 +279,13 @@ async def answer_by_code(
     database = walled(database, tenant_id)
     async with database.reader() as reader:
         run = await agent_runs.by_token(reader, tenant_id, token=token)
-        item = await chats.get(reader, tenant_id, chat_item_id=run.chat_item_id) if run and run.chat_item_id else None
+        received = ReceivedAnswer("", token, code, None, False, Answer.APPROVE if approves else Answer.DECLINE, reason)
+        item = await _item_of(reader, run, received) if run is not None else None
     if run is None or item is None or item.consent is None or not code.strip():
         return _NO_CODE
     refusal = await _try_secret(database, tenant_id, item, code)
     if refusal is not None and refusal.kind is not OutcomeKind.ALREADY_DECIDED:
         return _NO_CODE
-    received = ReceivedAnswer("", token, code, None, False, Answer.APPROVE if approves else Answer.DECLINE, reason)
     async with database.reader() as reader:
         owner = await _sender(reader, tenant_id, app=WEB, run=run, received=received)
         item = await chats.get(reader, tenant_id, chat_item_id=item.chat_item_id) or item

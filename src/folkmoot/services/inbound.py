@@ -57,7 +57,7 @@ async def receive(
         reception = await app.receive(channel.setup, await read())
     except Forged as error:
         return HttpProblem(error.status, str(error))
-    outcomes = await _counted(database, apps, channel, reception, tell=tell)
+    outcomes = await _counted(database, apps, channel, reception, tells_again=True, tell=tell)
     if reception.http is not None:
         return reception.http
     told = [{"outcome": outcome.kind.value, "detail": outcome.words} for outcome in outcomes]
@@ -72,16 +72,17 @@ async def look(
     channel = await channel_setups.ready(database, vault, tenant_id, channel_id=channel_id)
     app = apps.find(channel.app)
     reception = await app.receive(channel.setup, None)
-    await _counted(database, apps, channel, reception, tell=tell)
+    await _counted(database, apps, channel, reception, tells_again=False, tell=tell)
     if reception.answers:
         await app.taken(channel.setup, reception.answers)
     return len(reception.answers)
 
 
 async def _counted(
-    database: Database, apps: ChannelApps, channel: ReadyChannel, reception: Reception, *, tell: Tell
+    database: Database, apps: ChannelApps, channel: ReadyChannel, reception: Reception, *, tells_again: bool, tell: Tell
 ) -> list[AnswerOutcome]:
-    """What became of each answer; whoever gave it is told over the channel. One that could not be told stands all the same."""
+    """What became of each answer; whoever gave it is told over the channel. One that could not be told stands all the same. `tells_again`: also
+    whose answer came before; not where a look may find the same one for ever, since it cannot be marked as read."""
     outcomes: list[AnswerOutcome] = []
     for received in reception.answers:
         outcome = await channel_answers.answer_over_channel(
@@ -93,7 +94,8 @@ async def _counted(
             tell=tell,
         )
         outcomes.append(outcome)
-        await _tell(apps, channel, received, outcome)
+        if tells_again or not outcome.is_repeat:
+            await _tell(apps, channel, received, outcome)
     return outcomes
 
 

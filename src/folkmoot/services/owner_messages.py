@@ -22,11 +22,12 @@ from folkmoot.store.database import Database
 from folkmoot.vault.sealing import Vault
 
 _SHOWN_CHARACTERS = 6_000
+_SETTLED = "The request was settled before it was sent."
 
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """The message cannot be sent yet: the request that it is about is still on its way."""
+    """The message cannot be sent yet: the request that it is about is being sent, and is changed where it will stand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,9 @@ async def made(
     database: Database, vault: Vault, due: DueChannelMessage, *, app: str, public_url: str | None
 ) -> OutgoingMessage | Later | Obsolete:
     """The message as it is sent now."""
+    if due.kind is not MessageKind.CONSENT_REQUESTED and due.chat_item_id is not None:
+        async with database.writer() as writer:
+            await channel_messages.discard_request(writer, due.tenant_id, chat_item_id=due.chat_item_id, error=_SETTLED)
     async with database.reader() as reader:
         run = await agent_runs.by_run(reader, due.tenant_id, run_id=due.run_id)
         if run is None:
@@ -52,7 +56,7 @@ async def made(
     secret = None
     if due.kind is MessageKind.CONSENT_REQUESTED:
         if item is None or item.consent is None or item.consent.status is not ConsentStatus.PENDING:
-            return Obsolete("The request was settled before it was sent.")
+            return Obsolete(_SETTLED)
         secret = (
             consent_secrets.opened(vault, due.tenant_id, due.message_id, due.sealed_secret)
             if due.sealed_secret

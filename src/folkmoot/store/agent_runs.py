@@ -153,6 +153,11 @@ async def output(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> str | None
     return text
 
 
+async def delegated(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> list[UUID]:
+    """What a run delegated, directly or not, and has not ended, the deepest first."""
+    return [row["run_id"] async for row in _sql.delegated(reader.connection, tenant_id=tenant_id, run_id=run_id)]
+
+
 async def may_delegate(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> bool:
     """Whether the run has specialists, as its start settled it."""
     return bool(await _sql.may_delegate(reader.connection, tenant_id=tenant_id, run_id=run_id))

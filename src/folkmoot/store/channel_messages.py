@@ -77,6 +77,24 @@ async def try_later(writer: Writer, message: DueChannelMessage, *, seconds: floa
     )
 
 
+async def put_off(writer: Writer, message: DueChannelMessage, *, seconds: float, error: str) -> None:
+    """Have it claimed again later. It was not tried."""
+    await _sql.put_off(
+        writer.connection,
+        tenant_id=message.tenant_id,
+        message_id=message.message_id,
+        seconds=seconds,
+        error=safe(error),
+    )
+
+
+async def discard_request(writer: Writer, tenant_id: UUID, *, chat_item_id: UUID, error: str) -> bool:
+    """Give up a settled consent's request that is not being sent just now. Whether it was on its way."""
+    return bool(
+        await _sql.discard_request(writer.connection, tenant_id=tenant_id, chat_item_id=chat_item_id, error=error)
+    )
+
+
 async def give_up(writer: Writer, message: DueChannelMessage, *, error: str) -> None:
     await _sql.give_up(writer.connection, tenant_id=message.tenant_id, message_id=message.message_id, error=safe(error))
 
@@ -185,7 +203,7 @@ async def earlier_outcome(
     if text is None:
         return None
     found = json_value(text)
-    return AnswerOutcome(OutcomeKind(found["kind"]), found["words"], found["isKnown"])
+    return AnswerOutcome(OutcomeKind(found["kind"]), found["words"], found["isKnown"], is_repeat=True)
 
 
 async def note_inbound(

@@ -54,6 +54,14 @@ async def get(reader: Reader, tenant_id: UUID, *, chat_item_id: UUID) -> ChatIte
     return _read(row) if row is not None else None
 
 
+async def of_secret(reader: Reader, tenant_id: UUID, *, conversation_id: UUID, secret_hash: bytes) -> UUID | None:
+    """The request of a conversation that has this secret, whether it was used or not; null: none."""
+    found: UUID | None = await _sql.of_secret(
+        reader.connection, tenant_id=tenant_id, conversation_id=conversation_id, secret_hash=secret_hash
+    )
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class TriedSecret:
     """`secret_hash` null: the request had none."""

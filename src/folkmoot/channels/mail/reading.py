@@ -126,13 +126,13 @@ class _Headers:
         return next(iter(self.all(name)), "")
 
 
-def _sender(mail: EmailMessage) -> str | None:
-    """The one address in From; who it names has not been proven."""
+def _sender(mail: EmailMessage) -> str:
+    """The one address in From; who it names has not been proven. Empty: there is none, several, or one that cannot be a user's."""
     try:
         found = [address.addr_spec for header in mail.get_all("from", []) for address in header.addresses]
     except Exception:  # a header that the parser fails on
-        return None
-    return found[0].lower() if len(found) == 1 and one_address(found[0]) else None
+        return ""
+    return found[0].lower() if len(found) == 1 and one_address(found[0]) else ""
 
 
 def _subject(mail: EmailMessage) -> str:

@@ -112,6 +112,8 @@ create table channel_message (
     sealed_secret bytea,
     created_at timestamptz not null,
     ready_at timestamptz,
+    -- while somebody sends it: until when nobody else does
+    leased_until timestamptz,
     attempts integer not null default 0,
     delivered_at timestamptz,
     given_up_at timestamptz,
@@ -252,8 +254,26 @@ begin
         tenant, asking, below.pending_tool_id, below.chat_item_id, below.conversation_id, below.awaiting_since, below.expires_at);
 end $$;
 
--- A claim takes the run that asks out of awaiting consent, and with it all above it that awaited the same. Their time goes on. One above it that is
--- claimed meanwhile, since its worker was lost, awaits the same consent still.
+-- The run that asks and all above it that awaited the same await it no more, and their time goes on.
+create function folkmoot_await_no_more(tenant uuid, run uuid, item uuid, at timestamptz) returns void language plpgsql as $$
+begin
+    update agent_run a set
+        status = 'running', pending_tool_id = null, pending_specialist = null, awaiting_since = null, expires_at = null, modified_at = at
+    from folkmoot_delegation(tenant, run) d
+    where a.tenant_id = tenant and a.run_id = d.run_id and a.status = 'awaiting_consent' and a.chat_item_id = item;
+    update process p set
+        awaits_since = at, ready_at = coalesce(p.ready_at, at + (p.duration_auto_termination - p.execution_time))
+    from (select q.tenant_id, q.run_id from folkmoot_delegation(tenant, run) d
+          join process q on q.tenant_id = tenant and q.run_id = d.run_id and d.place > 0
+          where q.status = 'PendingSubInteractions' and q.awaits_since is null
+          order by d.place
+          -- one that is being claimed itself counts its own time
+          for no key update of q skip locked) above
+    where p.tenant_id = above.tenant_id and p.run_id = above.run_id;
+end $$;
+
+-- A claim takes the run that asks out of awaiting consent, and with it all above it. One above it that is claimed meanwhile, since its worker was
+-- lost, awaits the same consent still.
 create function folkmoot_agent_run_claimed() returns trigger language plpgsql as $$
 declare
     own agent_run;
@@ -264,20 +284,7 @@ begin
             select from chat_item c where c.tenant_id = new.tenant_id and c.chat_item_id = own.chat_item_id and c.run_id = new.run_id) then
         return null;
     end if;
-    update agent_run a set
-        status = 'running', pending_tool_id = null, pending_specialist = null, awaiting_since = null, expires_at = null, modified_at = new.claimed_at
-    from folkmoot_delegation(new.tenant_id, new.run_id) d
-    where a.tenant_id = new.tenant_id and a.run_id = d.run_id and a.status = 'awaiting_consent' and a.chat_item_id = own.chat_item_id;
-    update process p set
-        awaits_since = new.claimed_at,
-        ready_at = coalesce(p.ready_at, new.claimed_at + (p.duration_auto_termination - p.execution_time))
-    from (select q.tenant_id, q.run_id from folkmoot_delegation(new.tenant_id, new.run_id) d
-          join process q on q.tenant_id = new.tenant_id and q.run_id = d.run_id and d.place > 0
-          where q.status = 'PendingSubInteractions' and q.awaits_since is null
-          order by d.place
-          -- one that is being claimed itself counts its own time
-          for no key update of q skip locked) above
-    where p.tenant_id = above.tenant_id and p.run_id = above.run_id;
+    perform folkmoot_await_no_more(new.tenant_id, new.run_id, own.chat_item_id, new.claimed_at);
     return null;
 end $$;
 create trigger agent_run_claimed after update of claim_number on process for each row
@@ -297,7 +304,7 @@ begin
     update agent_run set
         status = case new.status when 'Completed' then 'completed' when 'TimedOut' then 'expired' else 'failed' end::agent_run_status,
         completed_at = new.ended_at, modified_at = new.ended_at, pending_tool_id = null, pending_specialist = null, awaiting_since = null,
-        expires_at = null, last_error = case when new.status <> 'Completed' then left(said, 2000) end
+        expires_at = null, last_error = case when new.status not in ('Completed', 'TimedOut') then left(said, 2000) end
     where tenant_id = new.tenant_id and run_id = new.run_id
     returning * into own;
     if own.parent_run is not null then
@@ -320,7 +327,8 @@ create trigger agent_run_ended after update of ended_at on process for each row
     when (new.kind = 'AgentRun' and old.ended_at is null and new.ended_at is not null)
     execute function folkmoot_agent_run_ended();
 
--- What became of a consent, by whatever door. One that has expired ends all runs of the delegation together, and is announced once.
+-- What became of a consent, by whatever door. One that has expired ends all runs of the delegation together, and is announced once; where the run that
+-- asks is stopped, those above it go on, or stop themselves.
 create function folkmoot_consent_settled() returns trigger language plpgsql as $$
 declare
     item chat_item;
@@ -347,6 +355,9 @@ begin
         update agent_run a set status = 'expired', modified_at = t
         from folkmoot_delegation(new.tenant_id, new.run_id) d
         where a.tenant_id = new.tenant_id and a.run_id = d.run_id and a.status = 'awaiting_consent' and a.chat_item_id = item.chat_item_id;
+    elsif new.outcome = 'Stopped' then
+        perform folkmoot_lock_above(new.tenant_id, new.run_id);
+        perform folkmoot_await_no_more(new.tenant_id, new.run_id, item.chat_item_id, t);
     end if;
     perform folkmoot_tell_owner(
         new.tenant_id, new.run_id, folkmoot_new_id(), item.chat_item_id, case when new.outcome = 'Expired' then 'consent.expired' else 'consent.decided' end,

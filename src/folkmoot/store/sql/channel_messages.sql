@@ -25,7 +25,8 @@ taken as (
     select m.tenant_id, m.message_id from picked p cross join lateral (
         select w.tenant_id, w.message_id from channel_message w
         where w.tenant_id = p.tenant_id and w.message_id = p.message_id and w.ready_at <= (select now from t) for update skip locked) m)
-update channel_message m set ready_at = t.now + make_interval(secs => :lease_seconds), attempts = m.attempts + 1
+update channel_message m set
+    ready_at = t.now + make_interval(secs => :lease_seconds), leased_until = t.now + make_interval(secs => :lease_seconds), attempts = m.attempts + 1
 from taken cross join t
 where m.tenant_id = taken.tenant_id and m.message_id = taken.message_id
 returning m.tenant_id, m.message_id, m.channel_id, m.run_id, m.chat_item_id, m.kind, m.body, m.sealed_secret, m.attempts, m.created_at, t.now,
@@ -38,8 +39,20 @@ update channel_message set delivered_at = folkmoot_now(), ready_at = null, seale
 where tenant_id = :tenant_id and message_id = :message_id and ready_at is not null;
 
 -- name: try_later!
-update channel_message set ready_at = folkmoot_now() + make_interval(secs => :seconds), last_error = :error
+update channel_message set ready_at = folkmoot_now() + make_interval(secs => :seconds), leased_until = null, last_error = :error
 where tenant_id = :tenant_id and message_id = :message_id and ready_at is not null;
+
+-- name: put_off!
+-- It was not tried, and no try is counted.
+update channel_message set ready_at = folkmoot_now() + make_interval(secs => :seconds), leased_until = null, attempts = attempts - 1, last_error = :error
+where tenant_id = :tenant_id and message_id = :message_id and ready_at is not null;
+
+-- name: discard_request$
+-- A request that is settled is not sent any more, unless somebody is sending it. Whether it was on its way, and is no more.
+update channel_message set given_up_at = folkmoot_now(), ready_at = null, sealed_secret = null, last_error = :error
+where tenant_id = :tenant_id and chat_item_id = :chat_item_id and kind = 'consent.requested' and ready_at is not null
+    and (leased_until is null or leased_until <= folkmoot_now())
+returning true;
 
 -- name: give_up!
 update channel_message set given_up_at = folkmoot_now(), ready_at = null, sealed_secret = null, last_error = :error
@@ -78,7 +91,9 @@ insert into inbound_message (tenant_id, channel_id, inbound_hash, received_at, o
 values (:tenant_id, :channel_id, :inbound_hash, folkmoot_now(), :outcome) on conflict do nothing;
 
 -- name: forget_old!
--- What was settled a month ago is of no use any more, and what came in as long ago is not sent again.
+-- What was settled a month ago is of no use any more once its run has ended: a request that waits longer is changed where it stands when it is
+-- decided. What came in as long ago is not sent again.
 with gone as (
-    delete from channel_message where ready_at is null and created_at < folkmoot_now() - interval '30 days')
+    delete from channel_message m where m.ready_at is null and m.created_at < folkmoot_now() - interval '30 days'
+        and not exists (select from agent_run a where a.tenant_id = m.tenant_id and a.run_id = m.run_id and a.completed_at is null))
 delete from inbound_message where received_at < folkmoot_now() - interval '30 days';

@@ -20,6 +20,12 @@ order by c.number desc limit :limit;
 select c.*, a.id as agent_run from chat_item c left join agent_run a on a.tenant_id = c.tenant_id and a.run_id = c.run_id
 where c.tenant_id = :tenant_id and c.chat_item_id = :chat_item_id;
 
+-- name: of_secret$
+-- Which of a conversation's requests has this secret.
+select chat_item_id from chat_item
+where tenant_id = :tenant_id and conversation_id = :conversation_id and kind = 'consent' and secret_hash = :secret_hash
+order by number desc limit 1;
+
 -- name: try_secret^
 -- One try of a request's secret: of ten, and only while it was not used. The try counts whatever comes of it.
 update chat_item set secret_tries = secret_tries + 1
