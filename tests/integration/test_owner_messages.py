@@ -383,6 +383,18 @@ async def test_a_reply_that_cannot_be_marked_as_read_is_told_of_once(
     assert len([mail for mail in office.got if mail["In-Reply-To"] == "<r1@x>"]) == 1
 
 
+async def test_a_look_loads_no_app_of_which_there_is_no_channel(
+    bureau: Bureau, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With what it imports an app takes megabytes of each worker."""
+    await bureau.publish("webhook", {"url": f"http://127.0.0.1:{receiver.port}/hook"}, signing=SIGNING)
+    asked: list[str] = []
+    find = bureau.apps.find
+    monkeypatch.setattr(bureau.apps, "find", lambda name: (asked.append(name), find(name))[1])
+    await bureau.look()
+    assert asked == ["webhook"]
+
+
 async def test_a_request_is_known_for_as_long_as_it_waits(bureau: Bureau, receiver: Receiver) -> None:
     """Channels: the message is updated after the decision, however late that is. What has ended is forgotten after a month."""
     await bureau.publish("webhook", {"url": f"http://127.0.0.1:{receiver.port}/hook"}, signing=SIGNING)

@@ -55,9 +55,9 @@ class ChannelReading:
 
     async def look(self) -> int:
         """Once into each channel that polls; how many answers were taken in."""
-        apps = [name for name in self._apps.names if self._polls(name)]
         async with self._database.reader() as reader:
-            found = await channels.of_apps(reader, apps)
+            there = await channels.of_apps(reader, self._apps.names)
+        found = [channel for channel in there if self._polls(channel.app)]  # only what is used is loaded
         counts = await asyncio.gather(*(self._look_into(channel) for channel in found))
         return sum(counts)
 
