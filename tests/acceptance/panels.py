@@ -111,6 +111,14 @@ async def stop(database: Database, started: Started) -> RunStatus | None:
         return await runs.request_stop(writer, started.tenant_id, run_id=started.run_id, stopped_by="Pat")
 
 
+async def is_waited_for(database: Database) -> bool:
+    """Whether a transaction waits for another's lock."""
+    rows = await fetch(
+        database, "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+    )
+    return bool(rows)
+
+
 async def shift_clock(database: Database, seconds: float) -> None:
     """Moves the database's clock on from where it is now."""
     await execute(database, "update clock_shift set shift = shift + make_interval(secs => $1)", seconds)

@@ -288,7 +288,7 @@ async def test_run_that_crashes_three_times_apart_is_failed_with_a_reason(
         if isinstance(stored.item.body, items.ToolResult)
     }
     assert "may or may not have happened" in results[str(begun)][0]
-    assert results[str(begun)][1] == items.UnknownOutcome() and results[str(asked)][1] is None
+    assert results[str(begun)][1] == items.UnknownOutcome() and results[str(asked)][1] == items.NotMade()
     last = conversation[-1].item
     assert last.detail == items.Ended(items.EndReason.FAILURE)
     assert isinstance(last.body, items.OrchestratorMessage) and last.body.message == row["failure_details"]

@@ -446,21 +446,13 @@ async def test_of_a_cancel_and_an_expiry_at_once_the_first_holds(desk: Desk) -> 
         cancelling = asyncio.create_task(
             agent_runs.cancel(desk.database, desk.caller, id_=desk.run.id, tell=lambda _: None)
         )
-        await until(partial(_is_waited_for, desk.database))
+        await until(partial(panels.is_waited_for, desk.database))
     with pytest.raises(RunEnded, match="expired"):
         await cancelling
     await desk.finish()
     ended = await agents.now(desk.database, desk.caller, desk.run)
     assert (ended.status, ended.last_error) == ("expired", None)
     assert (await desk.item()).consent.status == "expired"  # type: ignore[union-attr]
-
-
-async def _is_waited_for(database: Database) -> bool:
-    """Whether a transaction waits for another's lock."""
-    rows = await panels.fetch(
-        database, "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
-    )
-    return bool(rows)
 
 
 async def test_whoever_starts_a_run_does_not_choose_where_its_owner_is_asked(desk: Desk) -> None:

@@ -3,9 +3,11 @@ Delegation and Consent 0; B10, B37, B38; F58, F59)."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -23,9 +25,9 @@ from folkmoot.domain.rights import Role
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import BadDefinition, RunEnded, TooLate
 from folkmoot.kernel.ids import NewId
-from folkmoot.services import agent_runs, definitions, users
+from folkmoot.services import agent_runs, definitions, stops, users
 from folkmoot.services.closure import Workbench
-from folkmoot.store import runs
+from folkmoot.store import audit, runs
 from folkmoot.store.database import Database
 
 SENDS = plan(step("Tell Bo.", "tell"))
@@ -330,6 +332,34 @@ async def test_one_budget_goes_down_the_delegation(database: Database, caller: C
     assert len(told) == 1 and "clerk did not do it" in told[0]
 
 
+async def test_what_a_specialist_wanted_and_never_called_is_not_charged_to_the_run_above(
+    database: Database, caller: Caller, new_id: NewId
+) -> None:
+    """B37: a reply that asks for more calls than are left makes none of them; the run above has as many left as before."""
+    deeds = Deeds()
+    rules = script(
+        boss=[
+            plan(step("Let it be done.", specialist="clerk"), step("Again.", specialist="clerk")),
+            [call("delegate", specialist="clerk", task="Pay.")],
+            "It failed.",
+            [call("delegate", specialist="clerk", task="Pay again.")],
+            "It failed again.",
+            met("Done."),
+        ],
+        clerk=["Nothing.", plan(step("Pay.", "pay")), [call("pay", amount=n) for n in range(12)], "Paid.", met("Paid.")],
+    )  # fmt: skip
+    budgets = {"boss": {"budget": AgentBudget(tool_calls=5)}, "clerk": {"budget": AgentBudget(tool_calls=2)}}
+    bench = await crew_of(database, caller, new_id, deeds, rules, ("boss", "clerk"), **budgets)
+    root = await agents.start(database, caller, new_id, bench=bench, name="boss")
+    async with crew(database, new_id, bench=bench, functions=deeds.functions):
+        await until(agents.ended(database, caller, root))
+    assert (await agents.now(database, caller, root)).status == "completed" and deeds.done == []
+    clerks = [await run_of(database, caller, each) for each in await agents.below(database, root)]
+    for run, used in ((root, 2), *((each, 0) for each in clerks)):
+        told = await agent_runs.payload(database, caller, id_=run.id)
+        assert told["budget"]["toolCalls"]["used"] == used
+
+
 async def test_a_call_needs_the_rights_of_the_specialists_owner_and_of_those_above(
     database: Database, caller: Caller, new_id: NewId
 ) -> None:
@@ -418,6 +448,81 @@ async def test_what_a_specialist_has_approved_is_not_made_once_its_root_is_cance
     for each in (root, lead, clerk):
         done = await agents.now(database, caller, each)
         assert (done.status, done.last_error) == ("failed", f"cancelled by {caller.user_name}")
+
+
+async def test_a_stop_by_a_door_for_any_run_stops_the_whole_delegation_and_undoes_no_expiry(
+    database: Database, caller: Caller, new_id: NewId
+) -> None:
+    """F34: `folkmoot runs stop` and POST /processes/…/stop, as the cancelling."""
+    deeds = Deeds()
+    rules = script(boss=delegates("clerk"), **telling("clerk"))
+    bench = await crew_of(database, caller, new_id, deeds, rules, ("boss", "clerk"))
+    root, late = [await agents.start(database, caller, new_id, bench=bench, name="boss") for _ in range(2)]
+    async with crew(database, new_id, bench=bench, functions=deeds.functions):
+        for each in (root, late):
+            await until(agents.awaits(database, caller, each))
+    await agents.consent(database, caller, root)
+    shown = await stops.request(database, caller, run_id=root.run_id, tell=lambda _: None)
+    assert (shown.run_id, shown.status) == (root.run_id, "PendingSubInteractions")
+    (clerk,) = await agents.below(database, root)
+    assert (await panels.row_of(database, clerk))["stopped_by"] == caller.user_name
+    await panels.shift_clock(database, 8 * 24 * 3600)
+    async with database.writer() as writer:
+        assert await runs.expire(writer, caller.tenant_id)
+    with pytest.raises(RunEnded, match="expired"):
+        await stops.request(database, caller, run_id=late.run_id, tell=lambda _: None)
+    async with crew(database, new_id, bench=bench, functions=deeds.functions):
+        for each in (root, late, await run_of(database, caller, clerk)):
+            await until(agents.ended(database, caller, each))
+    assert deeds.done == []
+    assert [(await agents.now(database, caller, each)).status for each in (root, late)] == ["failed", "expired"]
+
+
+async def test_what_is_delegated_while_a_cancel_waits_is_cancelled_with_it(
+    database: Database, caller: Caller, new_id: NewId, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F34: a start that holds its parent is waited for, and looked at again."""
+    deeds = Deeds()
+    rules = script(boss=delegates("clerk"), **telling("clerk"))
+    bench = await crew_of(database, caller, new_id, deeds, rules, ("boss", "clerk"))
+    root = await agents.start(database, caller, new_id, bench=bench, name="boss")
+    is_starting, may_go_on, note = asyncio.Event(), asyncio.Event(), audit.note
+
+    async def held(*arguments: Any, **named: Any) -> None:
+        await note(*arguments, **named)
+        if "parentId" in (named["detail"] or {}):
+            is_starting.set()
+            await may_go_on.wait()
+
+    monkeypatch.setattr(audit, "note", held)
+    async with crew(database, new_id, bench=bench, functions=deeds.functions):
+        await is_starting.wait()
+        cancelling = asyncio.create_task(agent_runs.cancel(database, caller, id_=root.id, tell=lambda _: None))
+        await until(partial(panels.is_waited_for, database))
+        may_go_on.set()
+        await cancelling
+        (clerk,) = await agents.below(database, root)
+        assert (await panels.row_of(database, clerk))["stopped_by"] == caller.user_name
+        await until(agents.ended(database, caller, await run_of(database, caller, clerk)))
+
+
+async def test_a_cancel_reaches_what_an_ended_specialist_left_at_work(
+    database: Database, caller: Caller, new_id: NewId
+) -> None:
+    """F34: by way of runs that have ended, too."""
+    deeds = Deeds()
+    rules = script(boss=delegates("lead"), lead=delegates("clerk"), **telling("clerk"))
+    bench = await crew_of(database, caller, new_id, deeds, rules, ("boss", "lead", "clerk"))
+    root = await agents.start(database, caller, new_id, bench=bench, name="boss")
+    async with crew(database, new_id, bench=bench, functions=deeds.functions):
+        await until(agents.awaits(database, caller, root))
+    (lead,) = await agents.below(database, root)
+    (clerk,) = await agents.below(database, await run_of(database, caller, lead))
+    await panels.execute(
+        database, "update process set status = 'Failed', failure_details = 'It fell.', await_ids = null, awaits_since = null, ended_at = folkmoot_now() where run_id = $1", lead.run_id
+    )  # fmt: skip
+    await agent_runs.cancel(database, caller, id_=root.id, tell=lambda _: None)
+    assert (await panels.row_of(database, clerk))["stopped_by"] == caller.user_name
 
 
 async def test_a_run_above_a_cancelled_one_goes_on_and_awaits_nothing(

@@ -189,10 +189,7 @@ def test_an_agent_run_keeps_its_order_and_ends_whatever_comes(data: st.DataObjec
         go_on(data, talk)
     is_sound_at_the_end(talk)
     if has_budget:
-        closed = [
-            result for result in talk.bodies(items.ToolResult) if result.result.startswith("This call has no result")
-        ]
-        assert talk.protocol.loop.tool_calls - len(closed) <= TOOL_CALLS + 2, (
+        assert talk.protocol.loop.tool_calls <= TOOL_CALLS + 2, (
             "at most what a delegated run made beyond what it was left; what asked for more was closed, and not made"
         )
 

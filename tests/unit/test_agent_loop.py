@@ -112,6 +112,10 @@ class TestWhatIsRecorded:
     def test_a_delegation_counts_with_what_was_called_below(self) -> None:
         assert self.recorded(detail=items.Delegated(5)).tool_calls == 6
 
+    def test_a_call_that_the_end_closed_counts_only_if_it_may_have_happened(self) -> None:
+        assert self.recorded(detail=items.UnknownOutcome()).tool_calls == 1
+        assert self.recorded(detail=items.NotMade()).tool_calls == 0
+
     def test_a_long_result_is_kept_by_its_beginning_and_says_so(self) -> None:
         (found,) = self.recorded("x" * 5_000).evidence
         assert found.is_cut and len(found.result) == 4_000
@@ -328,6 +332,13 @@ class TestARun:
         (result,) = [r for r in talk.bodies(items.ToolResult) if r.rejection_reason]
         assert result.rejection_reason == "Not today." and talk.protocol.loop.tool_calls == 0
         assert talk.step_of("boss").turn_id is not None and talk.protocol.loop.phase is Phase.ACT
+
+    def test_a_call_that_waits_when_its_run_is_stopped_was_not_made(self) -> None:
+        """B20, B37: it has its result, and nobody pays for it."""
+        talk = self.run("Nothing.", self.plan(tool="tell"), reply("", call("tell")))
+        talk.stop()
+        (result,) = talk.bodies(items.ToolResult)[-1:]
+        assert "no result" in result.result and talk.protocol.loop.tool_calls == 0
 
     def test_a_delegation_is_started_awaited_and_read(self) -> None:
         talk = self.run(

@@ -194,7 +194,7 @@ def test_a_stop_closes_open_calls_and_says_who_asked() -> None:
     talk.say("Ann", reply("", call("write"), call("look")))
     talk.begin("write")
     talk.stop("Dana")
-    assert [type(i.detail).__name__ for i in talk.items[-3:]] == ["UnknownOutcome", "NoneType", "Ended"]
+    assert [type(i.detail).__name__ for i in talk.items[-3:]] == ["UnknownOutcome", "NotMade", "Ended"]
     begun, not_begun = talk.bodies(items.ToolResult)
     assert begun.is_error and "may or may not have happened" in begun.result
     assert not_begun.is_error and "This call has no result: the run was stopped." in not_begun.result

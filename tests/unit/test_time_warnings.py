@@ -257,7 +257,7 @@ def voting(talk: Conversation) -> None:
 @pytest.mark.parametrize(
     ("opens", "closed", "last"),
     [
-        (calling, [items.UnknownOutcome, type(None), type(None), items.NoAnswer], "Ann"),
+        (calling, [items.UnknownOutcome, items.NotMade, type(None), items.NoAnswer], "Ann"),
         (asking, [items.NoAnswer], "Ann"),
         (voting, [items.Abstained, items.Abstained, items.Tally, items.Floor], "Ben"),
     ],

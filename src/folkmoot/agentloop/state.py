@@ -69,11 +69,12 @@ class LoopState:
         return replace(self, phase=Phase.PLAN, iteration=self.iteration + 1, missing=missing, step=0)
 
     def with_result(self, call: AskedCall, result: items.ToolResult, detail: items.Detail | None) -> LoopState:
-        """After the result of a call that left the process. One that a person declined was not made."""
+        """After the result of a call that leaves the process. One that a person declined was not made, and so it is with one that its run's end
+        closed before it had begun."""
         text, arguments = result.result, call.arguments_json
         is_cut = max(len(text), len(arguments)) > _KEPT_CHARACTERS
         found = Evidence(call.name, arguments[:_KEPT_CHARACTERS], text[:_KEPT_CHARACTERS], result.is_error, is_cut)
-        made = 0 if result.rejection_reason is not None else 1
+        made = 0 if result.rejection_reason is not None or isinstance(detail, items.NotMade) else 1
         if isinstance(detail, items.Delegated):
             made += detail.tool_calls
         kept = (*self.evidence[1 - _KEPT_RESULTS :], found)

@@ -19,7 +19,7 @@ from folkmoot.cli.watching import Watching
 from folkmoot.domain.run_status import RunStatus
 from folkmoot.domain.runs import Run
 from folkmoot.kernel.errors import BadInput, FolkmootError
-from folkmoot.services import inbox, runs, trees
+from folkmoot.services import inbox, runs, stops, trees
 from folkmoot.services.runs import RunFilter
 
 app = typer.Typer(help="Runs: list, show, watch, stop, answer, approve.", no_args_is_help=True)
@@ -132,10 +132,8 @@ async def _stop(run_ids: Sequence[UUID], *, as_json: bool) -> None:
     async with opened() as (installation, caller):
         for run_id in run_ids:
             try:
-                run_type = await trees.type_of(installation.database, caller, run_id=run_id)
-                status = await runs.request_stop(
-                    installation.database, caller, run_id=run_id, run_type=run_type, tell=installation.notifier.tell
-                )
+                tell = installation.notifier.tell
+                status = (await stops.request(installation.database, caller, run_id=run_id, tell=tell)).status
             except FolkmootError as error:
                 refused.append(error)
                 continue

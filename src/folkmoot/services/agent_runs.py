@@ -180,29 +180,44 @@ async def may_answer(reader: Reader, caller: Caller, run: AgentRun) -> bool:
 
 async def cancel(database: Database, caller: Caller, *, id_: int, tell: Tell) -> AgentRun:
     """Ask a run to end; what it delegated ends with it. The run as it stands then. Raises NotFound, RunEnded."""
-    async with database.writer() as writer:
-        run_id = (await found(writer, caller, id_)).run_id
-        below = await agent_runs.delegated(writer, caller.tenant_id, run_id=run_id)
-        for each in (*below, run_id):
-            await pending.lock_run(writer, caller.tenant_id, run_id=each, run_type=ProcessType.AGENT_RUN)
-        run = await _by_run(writer, caller, run_id)  # what it is now that nobody else moves it
-        if run.status is AgentRunStatus.EXPIRED:
-            raise RunEnded(f"The agent run {id_} has expired, and cannot be cancelled.")
-        for each in below:
-            await _stop(writer, caller, each)
-        if not await _stop(writer, caller, run_id):
-            raise RunEnded(f"The agent run {id_} is {run.status} already, and cannot be cancelled.")
-        now = await _by_run(writer, caller, run_id)
-    for each in (*below, run_id):
+    return await stop(database, caller, run_id=(await get(database, caller, id_=id_)).run_id, tell=tell)
+
+
+async def stop(database: Database, caller: Caller, *, run_id: UUID, tell: Tell) -> AgentRun:
+    """The same by the kernel's id of a run that there is. Raises RunEnded."""
+    stopped: list[UUID] | None = None
+    while stopped is None:
+        async with database.writer() as writer:
+            stopped = await _stop_delegation(writer, caller, run_id)
+            now = await _by_run(writer, caller, run_id)
+    for each in stopped:
         tell({"to": "run", "run": str(each)})
     tell({"to": "workers"})
     tell({"to": "inbox", "tenant": str(caller.tenant_id)})
     return now
 
 
+async def _stop_delegation(writer: Writer, caller: Caller, run_id: UUID) -> list[UUID] | None:
+    """Ask a run and all that it delegated to stop, in one transaction: nothing there begins any more, approved or not (F34). Those that were
+    asked; null: something was delegated while this waited for the locks, which go from a run to the one above it, and it is to be done anew.
+    """
+    below = await agent_runs.delegated(writer, caller.tenant_id, run_id=run_id)
+    for each in (*below, run_id):
+        await pending.lock_run(writer, caller.tenant_id, run_id=each, run_type=ProcessType.AGENT_RUN)
+    if set(await agent_runs.delegated(writer, caller.tenant_id, run_id=run_id)) - set(below):
+        return None
+    run = await _by_run(writer, caller, run_id)  # what it is now that nobody else moves it
+    if run.status is AgentRunStatus.EXPIRED:
+        raise RunEnded(f"The agent run {run.id} has expired, and cannot be cancelled.")
+    for each in below:
+        await _stop(writer, caller, each)
+    if not await _stop(writer, caller, run_id):
+        raise RunEnded(f"The agent run {run.id} is {run.status} already, and cannot be cancelled.")
+    return [*below, run_id]
+
+
 async def _stop(writer: Writer, caller: Caller, run_id: UUID) -> bool:
-    """Ask a run to stop, whose row is locked, and close what it asks; whether it had not ended. What a run delegated is asked in the same
-    transaction as the run, and not only once the stop has come down to it: nothing there begins any more, approved or not (F34)."""
+    """Ask a run to stop, whose row is locked, and close what it asks; whether it had not ended."""
     status = await runs.request_stop(
         writer, caller.tenant_id, run_id=run_id, stopped_by=caller.user_name, run_type=ProcessType.AGENT_RUN
     )

@@ -6,7 +6,7 @@ Deliberately absent: starting (`starting`), watching (`events`), and setting a s
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from folkmoot.domain.credentials import CredentialFailure
@@ -41,6 +41,7 @@ __all__ = ["RunCursor", "RunDetails", "RunFilter", "RunView", "WholeRun"]
 
 _PAGE = 1000
 _MAX_MESSAGE_CHARACTERS = 1_000_000
+_NoAgentRun = Literal[ProcessType.INTERACTION, ProcessType.APP]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +117,11 @@ async def page(
 
 
 async def request_stop(
-    database: Database, caller: Caller, *, run_id: UUID, run_type: ProcessType = ProcessType.INTERACTION, participant: str | None = None,
+    database: Database, caller: Caller, *, run_id: UUID, run_type: _NoAgentRun = ProcessType.INTERACTION, participant: str | None = None,
     tell: Tell,
 ) -> RunStatus:  # fmt: skip
     """Ask a run to stop: its status, Stopped at once only where no worker has to see to it. What it waits for is closed (B13), and
-    what it started is asked to stop once it has ended. `participant`: of the run that asks for it, where one does.
+    what it started is asked to stop once it has ended. An agent run is stopped by `agent_runs`. `participant`: of the run that asks for it, where one does.
 
     Raises NotFound, RunEnded, and LeaseLost where the claim of the run that asks for it is no more.
     """

@@ -15,7 +15,7 @@ from folkmoot.api.problems import responses
 from folkmoot.domain import runs as domain
 from folkmoot.domain.rights import Right
 from folkmoot.kernel.errors import NotFound
-from folkmoot.services import agent_runs, runs, trees
+from folkmoot.services import agent_runs, stops, trees
 from folkmoot.wire.runs import ProcessNode, ProcessTree, ProcessType
 
 router = APIRouter(tags=["runs"], route_class=KeyedRoute)
@@ -58,12 +58,10 @@ async def get_process_tree(doors: Doorway, caller: Reader, type: ProcessType, ru
 
 @router.post("/processes/{type}/{process_id}/stop", responses=responses(401, 404, 409, 422, 503))
 async def stop_process(
-    doors: Doorway, caller: Annotated[Caller, may(Right.STOP)], type: ProcessType, process_id: ProcessId, run_id: RunId
+    doors: Doorway, caller: Annotated[Caller, may(Right.STOP)], type: ProcessType, run_id: RunId
 ) -> ProcessNode:
     """Ask a run of any type to stop, and with it what it started. An App run is Stopped at once."""
     run_type = domain.ProcessType(type)
-    if isinstance(process_id, int):
-        await agent_runs.cancel(doors.of(caller), caller, id_=process_id, tell=doors.tell)
-    else:
-        await runs.request_stop(doors.of(caller), caller, run_id=run_id, run_type=run_type, tell=doors.tell)
-    return mapping.node(await trees.node(doors.of(caller), caller, run_id=run_id, run_type=run_type))
+    return mapping.node(
+        await stops.request(doors.of(caller), caller, run_id=run_id, run_type=run_type, tell=doors.tell)
+    )

@@ -189,6 +189,13 @@ class UnknownOutcome:
 
 
 @dataclass(frozen=True, slots=True)
+class NotMade:
+    """On the error toolResult of a call that had not begun when its run, or its turn, came to an end."""
+
+    type: Literal["not_made"] = "not_made"
+
+
+@dataclass(frozen=True, slots=True)
 class InvalidSolution:
     """On the error toolResult of a proposal that does not fit the schema, or repeats a rejected one."""
 
@@ -335,6 +342,7 @@ Detail = (
     | Called
     | Terminal
     | UnknownOutcome
+    | NotMade
     | InvalidSolution
     | Balloted
     | NoVote

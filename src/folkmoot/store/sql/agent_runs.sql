@@ -109,13 +109,14 @@ order by d.place desc limit 1;
 select exists (select from folkmoot_delegation(:tenant_id, :run_id) d where d.run_id = :top);
 
 -- name: delegated
--- What a run delegated, directly or not, and has not ended; the deepest first, since a run below is locked before one above it.
+-- What a run delegated, directly or not, and has not ended, be it by way of runs that have; the deepest first, since a run below is locked
+-- before one above it.
 with recursive below as (
-    select p.run_id, 1 as depth from process p where p.tenant_id = :tenant_id and p.parent_id = :run_id and p.kind = 'AgentRun' and p.ended_at is null
+    select p.run_id, p.ended_at, 1 as depth from process p where p.tenant_id = :tenant_id and p.parent_id = :run_id and p.kind = 'AgentRun'
     union all
-    select p.run_id, b.depth + 1 from below b join process p on p.tenant_id = :tenant_id and p.parent_id = b.run_id
-    where p.kind = 'AgentRun' and p.ended_at is null)
-select run_id from below order by depth desc, run_id;
+    select p.run_id, p.ended_at, b.depth + 1 from below b join process p on p.tenant_id = :tenant_id and p.parent_id = b.run_id
+    where p.kind = 'AgentRun')
+select run_id from below where ended_at is null order by depth desc, run_id;
 
 -- name: delegated_calls$
 -- How many tool calls a run and all that it delegated have made: what the newest payload counts.
