@@ -19,11 +19,12 @@ from definitions_at_hand import shift_clock
 from web_at_hand import CODE, Waiting, consent_row, forms_of, key_of, visiting, waiting_run
 
 from folkmoot.console import app as console
-from folkmoot.console import shown
+from folkmoot.console import run_pages, shown
 from folkmoot.console.app import PAGES
 from folkmoot.console.pages import HEADERS
 from folkmoot.console.visits import safe_next
 from folkmoot.domain.tenancy import Caller
+from folkmoot.kernel.errors import BudgetSpent, FolkmootError, NotFound, NotPermitted, RunEnded, Unreachable
 from folkmoot.kernel.ids import NewId
 from folkmoot.services import channel_answers, keys
 
@@ -548,6 +549,32 @@ async def test_whoever_may_not_start_runs_is_told_so(server: Served, owner: Call
         assert (await visitor.get("/web/agent-runs?after=" + "9" * 5000)).status_code == 200
 
 
+async def test_all_that_wait_are_listed_the_longest_waiting_first(
+    server: Served, owner: Caller, new_id: NewId, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Consent: none of them stands where nobody sees it before it expires."""
+    monkeypatch.setattr(run_pages, "_WAITING", 2)
+    runs = [(await waiting(server, owner, new_id)).run for _ in range(5)]
+    first_of_all = runs[3].id  # begun later, and asked earlier
+    await panels.execute(
+        server.installation.database, "update agent_run set awaiting_since = awaiting_since - interval '1 day' where id = $1", first_of_all
+    )  # fmt: skip
+    expected = [first_of_all, *(run.id for run in runs if run.id != first_of_all)]
+    async with visiting(server, key=server.key) as visitor:
+        for whose in ("", "whose=all"):
+            found: list[int] = []
+            there: str | None = f"/web/agent-runs?{whose}"
+            while there is not None:
+                text = (await visitor.get(there)).text
+                assert ("Newest" in text or "Others" in text) is (not found), "the others stand on the first page alone"
+                found += [int(number) for number in re.findall(r'href="/web/agent-runs/(\d+)"', text)]
+                more = re.search(r'href="(/web/agent-runs\?waiting=[^"]*)">More that wait', text)
+                there = more[1].replace("&amp;", "&") if more else None
+            assert found == expected
+        for odd in ("x", "1-", "-1", "9" * 18 + "-1", "1-" + "9" * 5000):
+            assert (await visitor.get(f"/web/agent-runs?waiting={odd}")).status_code == 200
+
+
 # starting
 
 
@@ -575,6 +602,44 @@ async def test_a_run_is_started_in_a_conversation_and_once_however_often_the_for
         assert whole.text.index("Tell Bo") < whole.text.index("Again.")
         listed = (await visitor.get("/web/agent-runs")).text
         assert listed.index(second.headers["location"]) < listed.index("run 1<")
+
+
+async def test_what_was_written_stays_whatever_the_start_is_refused_for(
+    server: Served, owner: Caller, new_id: NewId, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B67: an agent that is gone, a form that was sent with other words, a right that its owner lacks, a database that is away."""
+    await publish_with_a_script(server.installation.database, owner, new_id, tmp_path)
+    refusals: tuple[tuple[FolkmootError, int], ...] = (
+        (NotFound("It is gone."), 404),
+        (NotPermitted("It may not."), 403),
+        (BudgetSpent("It is spent."), 429),
+        (RunEnded("It is over."), 409),
+        (Unreachable("pg.internal:5432 does not answer"), 503),
+    )
+    async with visiting(server, key=server.key) as visitor:
+        page = await visitor.get("/web/new")
+        (action,) = [action for action in forms_of(page.text) if action.endswith("/runs")]
+        chosen = forms_of(page.text)[action].fields["agent"]
+        assert (await visitor.send(page, action, goal="First.")).status_code == 303
+        again = await visitor.send(page, action, goal="Tell <Bo>")
+        assert again.status_code == 422 and "Tell &lt;Bo&gt;</textarea>" in again.text
+        assert (await visitor.send(again, action, goal="Tell <Bo>")).status_code == 303, "and it can be sent from there"
+        page = await visitor.get("/web/new")
+        (action,) = [action for action in forms_of(page.text) if action.endswith("/runs")]
+        gone = await visitor.send(page, action, goal="Tell <Bo>", agent=str(new_id()))
+        assert gone.status_code == 404 and "Tell &lt;Bo&gt;</textarea>" in gone.text
+        for refusal, status in refusals:
+
+            async def refuses(*_: Any, error: FolkmootError = refusal, **__: Any) -> None:
+                raise error
+
+            monkeypatch.setattr(run_pages.agent_runs, "start", refuses)
+            answer = await visitor.send(page, action, goal="Tell <Bo>")
+            assert (
+                answer.status_code == status and "Tell &lt;Bo&gt;" in answer.text and "pg.internal" not in answer.text
+            )
+            if status != 503:
+                assert str(refusal) in answer.text and f'value="{chosen}" selected' in answer.text
 
 
 async def publish_with_a_script(database: Any, owner: Caller, new_id: NewId, folder: Path) -> None:

@@ -21,26 +21,12 @@ from folkmoot.console import consent_pages, run_pages, sign_in_pages
 from folkmoot.console.doors import ConsoleDoors
 from folkmoot.console.forms import TooLarge
 from folkmoot.console.pages import Guarded, bare, page, stylesheet
+from folkmoot.console.refusals import told
 from folkmoot.console.visits import HOME, Visit, arrive, keep_seed, to_sign_in
 from folkmoot.domain.rights import Right
 from folkmoot.kernel import errors
-from folkmoot.vault.masks import mask
 
 _log = logging.getLogger("folkmoot.console")
-_UNAVAILABLE = "The server cannot reach its database now. Try again in a moment; the server's log says more."
-STATUSES: dict[type[errors.FolkmootError], tuple[int, str]] = {
-    errors.NotFound: (404, "Not found"),
-    errors.NotPermitted: (403, "Not permitted"),
-    errors.NotAllowed: (401, "Not signed in"),
-    errors.Conflict: (409, "That cannot be done now"),
-    errors.BadInput: (422, "Something is missing or wrong"),
-    errors.KeyReused: (422, "This form was sent before"),
-    errors.BudgetSpent: (429, "The budget is used up"),
-    errors.ModelUnavailable: (422, "The model cannot be had"),
-    errors.Unreachable: (503, "The server cannot work now"),
-    errors.DatabaseFault: (503, "The server cannot work now"),
-    errors.SecretFault: (503, "The server cannot work now"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +78,7 @@ def _endpoint(of: Page, doors: ConsoleDoors) -> Callable[[Request], Awaitable[Re
         except TooLarge:
             return bare("Too much at once", "A form may have 256 KiB at most; send less.", status=413)
         except errors.FolkmootError as error:
-            status, title, words = _told(error)
+            status, title, words = told(error)
             return bare(title, words, status=status)
         response = await _shown(of, visit)
         keep_seed(visit, response)
@@ -109,17 +95,8 @@ async def _shown(of: Page, visit: Visit) -> Response:
             visit.caller.require(of.right)
         return await of.show(visit)
     except errors.FolkmootError as error:
-        status, title, words = _told(error)
+        status, title, words = told(error)
         return page(visit, "told.html", title=title, status=status, words=words)
-
-
-def _told(error: errors.FolkmootError) -> tuple[int, str, str]:
-    kinds = type(error).__mro__
-    status, title = next((STATUSES[kind] for kind in kinds if kind in STATUSES), (500, "The server failed"))
-    if status == 503:
-        _log.warning("%s", error)
-        return status, title, _UNAVAILABLE
-    return status, title, mask(str(error))
 
 
 async def _of_framework(_: Request, error: Exception) -> Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -10,34 +11,45 @@ from starlette.responses import RedirectResponse, Response
 
 from folkmoot.console import shown
 from folkmoot.console.pages import page
+from folkmoot.console.refusals import told
 from folkmoot.console.visits import Visit
+from folkmoot.domain.agent_runs import AgentRun
 from folkmoot.domain.definitions import Reference
 from folkmoot.domain.rights import Right
-from folkmoot.kernel.errors import BadInput, NotFound, NotPermitted
+from folkmoot.kernel.errors import BadInput, FolkmootError, NotFound, NotPermitted
 from folkmoot.services import agent_run_reading, agent_runs, chat_pages
 from folkmoot.services.agent_runs import AgentStart
+from folkmoot.services.chat_pages import Named, WaitingCursor
 from folkmoot.store.idempotency import Scope
 
 _RUNS = 50
-_WAITING = 200
+_WAITING = 50
 _CHAT = 200
 _ITEMS = 500
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST_DIGITS = 18  # of what the database can hold as a number
 
 
 async def list_runs(visit: Visit) -> Response:
-    """Those that await consent, then the newest of the others."""
+    """Those that await consent, the longest waiting first, then the newest of the others; each of the two goes on on pages of its own."""
     query = visit.request.query_params
-    of_all, after = query.get("whose") == "all", _number(query.get("after"))
-    database, who = visit.doors.of(visit.who), visit.who
-    waiting = [] if after else await chat_pages.runs(
-        database, who, of_all=of_all, awaiting=True, after=None, limit=_WAITING
-    )  # fmt: skip
-    others = await chat_pages.runs(database, who, of_all=of_all, awaiting=False, after=after, limit=_RUNS + 1)
-    older = others[_RUNS - 1].id if len(others) > _RUNS else None
-    return page(
-        visit, "runs.html", title="Agent runs", waiting=waiting, others=others[:_RUNS], of_all=of_all, older=older
+    of_all, after, waiting_after = (
+        query.get("whose") == "all",
+        _number(query.get("after")),
+        _cursor(query.get("waiting")),
     )
+    database, who = visit.doors.of(visit.who), visit.who
+    waiting, others = [], []
+    if after is None:
+        waiting = await chat_pages.waiting(database, who, of_all=of_all, after=waiting_after, limit=_WAITING + 1)
+    if waiting_after is None:
+        others = await chat_pages.runs(database, who, of_all=of_all, after=after, limit=_RUNS + 1)
+    older = others[_RUNS - 1].id if len(others) > _RUNS else None
+    later = _cursor_text(waiting[_WAITING - 1]) if len(waiting) > _WAITING else None
+    return page(
+        visit, "runs.html", title="Agent runs", waiting=waiting[:_WAITING], others=others[:_RUNS], of_all=of_all, older=older, later=later,
+        is_of_waiting=waiting_after is not None,
+    )  # fmt: skip
 
 
 async def show_run(visit: Visit) -> Response:
@@ -82,8 +94,12 @@ async def _start_form(visit: Visit, conversation_id: UUID | None) -> dict[str, A
     """What the form to start a run in a conversation is made of. `once`: so that it starts one run however often it is sent."""
     may_start = conversation_id is not None and Right.START in visit.who.rights
     agents = await chat_pages.agents(visit.doors.of(visit.who), visit.who) if may_start else []
+    return _form(visit, conversation_id if may_start else None, agents)
+
+
+def _form(visit: Visit, conversation_id: UUID | None, agents: list[Named]) -> dict[str, Any]:
     return {
-        "conversation_id": conversation_id, "may_start": may_start, "agents": agents, "once": visit.doors.new_id(),
+        "conversation_id": conversation_id, "may_start": conversation_id is not None, "agents": agents, "once": visit.doors.new_id(),
         "goal": "", "agent": None, "fault": None,
     }  # fmt: skip
 
@@ -97,10 +113,11 @@ async def start_run(visit: Visit) -> Response:
             doors.of(visit.who), visit.who, agent=_agent(form.get("agent", "")), request=_wanted(goal, conversation_id),
             bench=doors.bench, new_id=doors.new_id, new_token=doors.new_token, tell=doors.tell, scope=_scope(visit, conversation_id),
         )  # fmt: skip
-    except BadInput as error:
-        values = await _start_form(visit, conversation_id)
-        values |= {"goal": goal, "agent": form.get("agent"), "fault": str(error)}
-        return page(visit, "new.html", title="The run was not started", status=422, **values)
+    except FolkmootError as error:
+        status, _, words = told(error)
+        values = await _start_form(visit, conversation_id) if status < 500 else _form(visit, conversation_id, [])
+        values |= {"goal": goal, "agent": form.get("agent"), "fault": words}
+        return page(visit, "new.html", title="The run was not started", status=status, **values)
     return RedirectResponse(f"/web/agent-runs/{run.id}", status_code=303)
 
 
@@ -126,6 +143,23 @@ def _scope(visit: Visit, conversation_id: UUID) -> Scope:
     words = f"{visit.form.get('agent')}\0{visit.form.get('goal')}"
     hashed = hashlib.sha256(words.encode("utf-8", "surrogatepass")).digest()
     return Scope(visit.who.tenant_id, visit.who.user_id, f"web/conversations/{conversation_id}/runs", key, hashed)
+
+
+def _cursor_text(run: AgentRun) -> str:
+    """Where a page of those that wait ends: since when the last one does, in microseconds, and its number."""
+    assert run.awaiting_since is not None
+    return f"{(run.awaiting_since - _EPOCH) // timedelta(microseconds=1)}-{run.id}"
+
+
+def _cursor(text: str | None) -> WaitingCursor | None:
+    since_text, _, id_text = (text or "").partition("-")
+    since, id_ = _number(since_text), _number(id_text)
+    if since is None or id_ is None:
+        return None
+    try:
+        return WaitingCursor(_EPOCH + timedelta(microseconds=since), id_)
+    except OverflowError:
+        return None
 
 
 def _number(text: str | None) -> int | None:

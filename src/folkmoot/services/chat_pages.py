@@ -14,23 +14,30 @@ from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import NotFound
 from folkmoot.services import agent_runs as agent_run_service
 from folkmoot.store import agent_runs, chats, definitions
+from folkmoot.store.agent_runs import WaitingCursor
 from folkmoot.store.database import Database
 from folkmoot.store.definitions import Named
 
-__all__ = ["Named"]
+__all__ = ["Named", "WaitingCursor"]
 
 _MOST_AGENTS = 1_000
 
 
-async def runs(
-    database: Database, caller: Caller, *, of_all: bool, awaiting: bool, after: int | None, limit: int
-) -> list[AgentRun]:
-    """Root runs that the caller started or whose agent is theirs, or of everybody; only those that await consent, or only the others.
-    The newest first, after the run with this number."""
+async def runs(database: Database, caller: Caller, *, of_all: bool, after: int | None, limit: int) -> list[AgentRun]:
+    """Root runs that the caller started or whose agent is theirs, or of everybody, and that do not await consent. The newest first, after
+    the run with this number."""
+    user_id = None if of_all else caller.user_id
     async with database.reader() as reader:
-        return await agent_runs.page_of_person(
-            reader, caller.tenant_id, user_id=None if of_all else caller.user_id, awaiting=awaiting, after=after, limit=limit
-        )  # fmt: skip
+        return await agent_runs.page_of_person(reader, caller.tenant_id, user_id=user_id, after=after, limit=limit)
+
+
+async def waiting(
+    database: Database, caller: Caller, *, of_all: bool, after: WaitingCursor | None, limit: int
+) -> list[AgentRun]:
+    """Those of them that await consent, the longest waiting first."""
+    user_id = None if of_all else caller.user_id
+    async with database.reader() as reader:
+        return await agent_runs.waiting_of_person(reader, caller.tenant_id, user_id=user_id, after=after, limit=limit)
 
 
 async def conversation(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -123,13 +124,32 @@ async def page(
 
 
 async def page_of_person(
-    reader: Reader, tenant_id: UUID, *, user_id: UUID | None, awaiting: bool, after: int | None, limit: int
+    reader: Reader, tenant_id: UUID, *, user_id: UUID | None, after: int | None, limit: int
 ) -> list[AgentRun]:
-    """Root runs of a person, or with null of everybody: those that await consent, or those that do not. The newest first."""
+    """Root runs of a person, or with null of everybody, that do not await consent. The newest first, after the run with this number."""
     async with reader.one_moment():
         await reader.plan_anew()
-        rows = _sql.page_of_person(
-            reader.connection, tenant_id=tenant_id, user_id=user_id, awaiting=awaiting, after=after, limit=limit
+        rows = _sql.page_of_person(reader.connection, tenant_id=tenant_id, user_id=user_id, after=after, limit=limit)
+        return [_read(row) async for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingCursor:
+    """The last run of a page of those that wait, and since when it does."""
+
+    since: datetime
+    id_: int
+
+
+async def waiting_of_person(
+    reader: Reader, tenant_id: UUID, *, user_id: UUID | None, after: WaitingCursor | None, limit: int
+) -> list[AgentRun]:
+    """Root runs of a person, or with null of everybody, that await consent. The longest waiting first."""
+    since, id_ = (after.since, after.id_) if after is not None else (None, None)
+    async with reader.one_moment():
+        await reader.plan_anew()
+        rows = _sql.waiting_of_person(
+            reader.connection, tenant_id=tenant_id, user_id=user_id, after_since=since, after_id=id_, limit=limit
         )
         return [_read(row) async for row in rows]
 

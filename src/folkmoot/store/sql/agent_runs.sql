@@ -73,15 +73,26 @@ where a.tenant_id = :tenant_id
 order by a.id desc limit :limit::bigint;
 
 -- name: page_of_person
--- Roots that a person started, or whose agent is theirs; null: of everybody. Those that await consent, or those that do not.
+-- Roots that a person started, or whose agent is theirs; null: of everybody. Those that await consent are left out.
 select a.*, p.definition_id, p.definition_version, g.name as agent_name, p.created_by, p.last_sequence, t.name as tenant_name
 from agent_run a join process p on p.tenant_id = a.tenant_id and p.run_id = a.run_id
 join definition g on g.tenant_id = p.tenant_id and g.definition_id = p.definition_id
 join tenant t on t.tenant_id = a.tenant_id
-where a.tenant_id = :tenant_id and a.parent_run is null and (a.status = 'awaiting_consent') = :awaiting
+where a.tenant_id = :tenant_id and a.parent_run is null and a.status <> 'awaiting_consent'
     and (:user_id::uuid is null or a.owner_id = :user_id::uuid or p.created_by = :user_id::uuid)
     and (:after::bigint is null or a.id < :after::bigint)
 order by a.id desc limit :limit::bigint;
+
+-- name: waiting_of_person
+-- Such roots that await consent, the longest waiting first.
+select a.*, p.definition_id, p.definition_version, g.name as agent_name, p.created_by, p.last_sequence, t.name as tenant_name
+from agent_run a join process p on p.tenant_id = a.tenant_id and p.run_id = a.run_id
+join definition g on g.tenant_id = p.tenant_id and g.definition_id = p.definition_id
+join tenant t on t.tenant_id = a.tenant_id
+where a.tenant_id = :tenant_id and a.parent_run is null and a.status = 'awaiting_consent'
+    and (:user_id::uuid is null or a.owner_id = :user_id::uuid or p.created_by = :user_id::uuid)
+    and (:after_since::timestamptz is null or (a.awaiting_since, a.id) > (:after_since::timestamptz, :after_id::bigint))
+order by a.awaiting_since, a.id limit :limit::bigint;
 
 -- name: tenant_of_token$
 -- A token is looked for before the tenant is known; it finds, and that is all.
