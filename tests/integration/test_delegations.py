@@ -397,6 +397,11 @@ async def test_nobody_delegates_to_an_agent_that_acts_for_somebody_above_them(
     with pytest.raises(BadDefinition) as refused:
         await agents.publish(database, as_dev, new_id, bench=bench, name="boss", functions=(), settings=boss)
     assert "above your role developer" in str(refused.value.faults)
+    with pytest.raises(BadDefinition) as refused:  # whoever saves it may, and whom it would ask may not
+        await agents.publish(
+            database, caller, new_id, bench=bench, name="boss", functions=(), settings=replace(boss, owner=dev.user_id)
+        )
+    assert "above the role developer of 'Dev'" in str(refused.value.faults)
     await agents.publish(database, caller, new_id, bench=bench, settings=agents.ruled(owner=dev.user_id))
     await agents.publish(database, as_dev, new_id, bench=bench, name="boss", functions=(), settings=boss)
     await users.set_role(database, caller, user_id=dev.user_id, role=Role.ADMIN)

@@ -231,7 +231,9 @@ class TestConsent:
             (Comparison.EQUALS, "to", "bo@example.COM", True),
             (Comparison.EQUALS, "to", "al@example.com", False),
             (Comparison.EQUALS, "none", None, True),
-            (Comparison.DIFFERS, "to", "bo@example.com", False),
+            (Comparison.DIFFERS, "to", "Bo@Example.com", False),
+            (Comparison.DIFFERS, "to", "bo@example.com", True),
+            (Comparison.DIFFERS, "order", NESTED["order"], False),
             (Comparison.DIFFERS, "sum", 51, True),
             (Comparison.CONTAINS, "to", "@EXAMPLE", True),
             (Comparison.CONTAINS, "to", "@other", False),
@@ -273,6 +275,24 @@ class TestConsent:
         """A tool may read a number out of a text; a rule that does not know what it will make of it asks."""
         for comparison in (Comparison.EQUALS, Comparison.DIFFERS):
             assert applies(ConsentRule("pay", comparison, "to", value), {"to": found})
+
+    @pytest.mark.parametrize(
+        ("found", "value"),
+        [
+            ("bo@stra\u00dfe.de", "bo@strasse.de"),
+            ("5 \u212a", "5 K"),
+            ("Jose\u0301", "Jos\u00e9"),
+            ("\uff22o", "Bo"),
+            (["BO"], ["Bo"]),
+            ({"to": "BO"}, {"to": "Bo"}),
+            ([True], [1]),
+        ],
+    )
+    def test_what_only_looks_like_the_value_needs_consent_either_way(self, found: Any, value: Any) -> None:
+        """Fail closed: another address may be somebody else's, and the same one in other letters may be theirs."""
+        for comparison in (Comparison.EQUALS, Comparison.DIFFERS):
+            assert applies(ConsentRule("pay", comparison, "to", value), {"to": found})
+        assert not applies(ConsentRule("pay", Comparison.DIFFERS, "to", value), {"to": value})
 
     @pytest.mark.parametrize(
         ("found", "needed"), [(50, True), (None, True), ("Al", False), (["Al", 50], False), (["Al", "Bo"], True)]

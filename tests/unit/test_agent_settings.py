@@ -118,6 +118,18 @@ class TestChecks:
         assert "named twice" in found["/specialists/2"]
         assert "refers to nothing" in found["/specialists/3"]
 
+    def test_the_tools_of_agent_runs_themselves_are_taken(self) -> None:
+        """It is said when the agent is saved, and not at each start; elsewhere a tool may have such a name."""
+        agent = replace(AGENT, function_tools=("verdict", "make-plan", "verdicts"))
+        assert faults_of_agent(agent) == ()
+        let_through = replace(agent, runs=AgentRunSettings(tool_whitelist=agent.function_tools))
+        found = {fault.pointer: fault.message for fault in faults_of_agent(let_through)}
+        assert list(found) == ["/toolWhitelist/0", "/toolWhitelist/1"]
+        assert (
+            "'verdict' is a tool of agent runs" in found["/toolWhitelist/0"]
+            and "'make_plan'" in found["/toolWhitelist/1"]
+        )
+
     def test_the_tool_that_delegates_is_taken(self) -> None:
         agent = replace(AGENT, function_tools=("delegate",))
         assert faults_of_agent(agent) == ()

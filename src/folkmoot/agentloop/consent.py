@@ -1,13 +1,15 @@
 """Whether a call needs the owner's consent: by the tool's approval mode, or by a rule on its arguments.
 
-What a rule cannot be held against needs consent: an argument that is missing, or of another type. Deliberately absent: who may answer,
-and how (`services.consents`).
+What a rule cannot be held against needs consent: an argument that is missing, or of another type. Texts are compared so that in doubt
+the owner is asked: a text that only looks like the value equals it, and differs from it. Deliberately absent: who may answer, and how
+(`services.consents`).
 """
 
 from __future__ import annotations
 
 import re
 from typing import Any
+from unicodedata import normalize
 
 from folkmoot.domain.agent_settings import Comparison, ConsentRule
 from folkmoot.domain.approvals import final_call
@@ -34,9 +36,9 @@ def applies(rule: ConsentRule, arguments: dict[str, Json]) -> bool:
         return True
     match rule.comparison:
         case Comparison.EQUALS:
-            return _kind(found) is not _kind(rule.value) or _is_same(found, rule.value)
+            return _is_like(found, rule.value)
         case Comparison.DIFFERS:
-            return not _is_same(found, rule.value)
+            return not _is_exactly(found, rule.value)
         case Comparison.CONTAINS:
             is_held = isinstance(found, str | dict | list) or _kind(found) is _kind(rule.value)
             return not is_held or _contains(found, rule.value)
@@ -71,18 +73,40 @@ def _is_number(value: Json) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _is_same(one: Json, other: Json) -> bool:
-    if isinstance(one, str) and isinstance(other, str):
-        return one.casefold() == other.casefold()
-    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+def _is_exactly(one: Json, other: Json) -> bool:
+    """The same JSON value; 1 and 1.0 are one, and 1 and true are two."""
+    if _kind(one) is not _kind(other):
+        return False
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(_is_exactly, one, other))
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_is_exactly(one[key], other[key]) for key in one)
+    return bool(one == other)
+
+
+def _is_like(one: Json, other: Json) -> bool:
+    """The same but for letters' case and form; what is of another type may be made the same by the tool."""
+    if _kind(one) is not _kind(other):
+        return True
+    if isinstance(one, str):
+        return _folded(one) == _folded(other)
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(_is_like, one, other))
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_is_like(one[key], other[key]) for key in one)
+    return bool(one == other)
+
+
+def _folded(text: str) -> str:
+    return normalize("NFKC", normalize("NFKC", text).casefold())
 
 
 def _contains(found: Json, wanted: Json) -> bool:
     """Of a text a part, of a list an element, of an object a value; at any depth, so that nesting hides nothing."""
     if isinstance(found, str):
-        return str(wanted).casefold() in found.casefold()
+        return _folded(str(wanted)) in _folded(found)
     if isinstance(found, dict):
         return any(_contains(each, wanted) for each in found.values())
     if isinstance(found, list):
         return any(_contains(each, wanted) for each in found)
-    return _is_same(found, wanted)
+    return _is_exactly(found, wanted)

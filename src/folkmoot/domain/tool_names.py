@@ -61,6 +61,11 @@ def faults_of_tool_names(named: Iterable[tuple[str, str]], *, is_managed: bool =
     return tuple(faults)
 
 
+def loop_tool_like(name: str) -> str | None:
+    """The tool of agent runs themselves for which a reader would take this one."""
+    return next((own for own in LOOP_TOOLS if tool_key(own) == tool_key(name)), None)
+
+
 def tool_key(name: str) -> str:
     """Equal for names that a reader would take for the same: by case, by '-' and '_', by I, l and 1, by O and 0."""
     return name.translate(_LOOK_ALIKES).casefold()

@@ -29,16 +29,16 @@ async def settled(
     faults: list[Fault] = []
     kind = DefinitionKind.AGENT
     own = await definitions.get_by_name(reader, caller.tenant_id, kind=kind, namespace=namespace, name=name)
-    runs = await _with_owner(reader, caller, version.runs, own, faults)
-    runs = await _with_specialists(reader, caller, runs, own, f"{namespace}/{name}", faults)
+    runs, owner = await _with_owner(reader, caller, version.runs, own, faults)
+    runs = await _with_specialists(reader, caller, runs, own, f"{namespace}/{name}", owner, faults)
     await _check_channel(reader, caller.tenant_id, runs.channel, namespace, faults)
     return replace(version, runs=runs), faults
 
 
 async def _with_owner(
     reader: Reader, caller: Caller, runs: AgentRunSettings, own: Definition | None, faults: list[Fault]
-) -> AgentRunSettings:
-    """Whoever is named, else whoever made the agent, which matters once its runs can do something."""
+) -> tuple[AgentRunSettings, User | None]:
+    """Whoever is named, else whoever made the agent, which matters once its runs can do something; null where there is nobody."""
     is_named = runs.owner is not None or runs.owner_name is not None
     if runs.owner_name is not None:
         found = await users.get_by_name(reader, caller.tenant_id, name=runs.owner_name)
@@ -48,12 +48,12 @@ async def _with_owner(
     if found is None or found.removed_at is not None:
         if is_named or runs.tool_whitelist or runs.specialists:
             faults.append(Fault(_OWNER, _missing(runs, found)))
-        return runs
+        return runs, None
     if is_named or runs.tool_whitelist or runs.specialists:
         problem = await _owner_problem(reader, caller, found, own, is_named=is_named)
         if problem is not None:
             faults.append(Fault(_OWNER, problem))
-    return replace(runs, owner=found.user_id, owner_name=None) if is_named else runs
+    return (replace(runs, owner=found.user_id, owner_name=None) if is_named else runs), found
 
 
 def _missing(runs: AgentRunSettings, found: User | None) -> str:
@@ -90,22 +90,31 @@ async def _owner_before(reader: Reader, tenant_id: UUID, own: Definition) -> UUI
     return latest.body.runs.owner or own.created_by
 
 
-async def _specialist_problem(reader: Reader, caller: Caller, specialist: StoredVersion) -> str | None:
-    """What a specialist asks its owner goes to the owner of who delegates: nobody takes that over from somebody above them."""
+async def _specialist_problem(
+    reader: Reader, caller: Caller, specialist: StoredVersion, owner: User | None
+) -> str | None:
+    """What a specialist asks its owner goes to the owner of who delegates: nobody takes that over from somebody above them, and nobody gives
+    it to somebody below."""
     assert isinstance(specialist.body, AgentVersion)
-    owner_id = specialist.body.runs.owner or specialist.definition.created_by
-    owner = await users.get(reader, caller.tenant_id, user_id=owner_id)
-    if owner is None or not is_above(owner.role, caller.role):
-        return None
-    return (
-        f"The agent '{specialist.definition.name}' acts for '{owner.name}', who is {owner.role}, above your role {caller.role}; what it asks would "
-        "be yours to answer here. Take another specialist, or let somebody of that role save this."
-    )
+    name = specialist.definition.name
+    theirs_id = specialist.body.runs.owner or specialist.definition.created_by
+    theirs = await users.get(reader, caller.tenant_id, user_id=theirs_id)
+    if theirs is not None and is_above(theirs.role, caller.role):
+        return (
+            f"The agent '{name}' acts for '{theirs.name}', who is {theirs.role}, above your role {caller.role}; what it asks would be yours to "
+            "answer here. Take another specialist, or let somebody of that role save this."
+        )
+    if theirs is not None and owner is not None and is_above(theirs.role, owner.role):
+        return (
+            f"The agent '{name}' acts for '{theirs.name}', who is {theirs.role}, above the role {owner.role} of '{owner.name}', for whom this agent "
+            "acts and who would be asked here. Take another specialist, or another owner."
+        )
+    return None
 
 
 async def _with_specialists(
-    reader: Reader, caller: Caller, runs: AgentRunSettings, own: Definition | None, title: str, faults: list[Fault]
-) -> AgentRunSettings:
+    reader: Reader, caller: Caller, runs: AgentRunSettings, own: Definition | None, title: str, owner: User | None, faults: list[Fault]
+) -> AgentRunSettings:  # fmt: skip
     """Chains are looked at once every link leads somewhere."""
     links: list[Reference] = []
     count = len(faults)
@@ -130,7 +139,7 @@ async def _with_specialists(
             links.append(link)
             continue
         definition = found.definition
-        problem = await _specialist_problem(reader, caller, found)
+        problem = await _specialist_problem(reader, caller, found, owner)
         if problem is not None:
             faults.append(Fault(pointer, problem))
         links.append(Reference(definition.name, definition.namespace, definition.definition_id, link.version or None))

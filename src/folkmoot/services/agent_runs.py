@@ -253,7 +253,7 @@ async def _channel(reader: Reader, caller: Caller, agent: StoredVersion, wanted:
     own = agent.body.runs.channel or WEB
     name = wanted or own
     owner_id = agent.body.runs.owner or agent.definition.created_by
-    if name not in (own, WEB) and caller.user_id != owner_id and caller.role not in (Role.OWNER, Role.ADMIN):
+    if name != own and caller.user_id != owner_id and caller.role not in (Role.OWNER, Role.ADMIN):
         raise NotPermitted(
             f"The run was not started. By which channel its owner is asked is theirs to say, or an owner's or admin's of the tenant; leave "
             f"'channel' out, and it goes over '{own}'."
