@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
-from urllib.parse import urlencode
 
 import pytest
 import pytest_asyncio
 from channels_at_hand import CHAT_ITEM_ID, MESSAGE_ID, TOKEN, message, setup_of, world
 from recording_server import Received, RecordingServer, reply
-from slack_sdk.signature import SignatureVerifier
+from slack_at_hand import BOT, NOW, SIGNING, VALUE, Workspace, click, clicked, signed
 
 from folkmoot.channels.channel import Channel, ChannelDown, ChannelRefused, Forged
 from folkmoot.channels.slack.app import make
@@ -24,63 +23,9 @@ from folkmoot.domain.channels import (
     AnswerOutcome,
     ChannelSetup,
     Delivery,
-    InboundRequest,
     MessageKind,
     OutcomeKind,
 )
-
-BOT, SIGNING = "xoxb-1-2-three", "8f742231b10e8888abcd99yyyzzz85a5"
-NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-LIMITS = {"header": 150, "section": 3_000, "button": 75}
-
-VALUE = f"{TOKEN}.{CHAT_ITEM_ID}"
-
-
-@dataclass
-class Workspace:
-    """Slack, as its documents have it: it knows its token and channels, refuses blocks beyond its limits, keeps what was posted."""
-
-    server: RecordingServer
-    posted: dict[str, dict[str, Any]] = field(default_factory=dict)
-    told: list[dict[str, Any]] = field(default_factory=list)
-    next_replies: list[bytes] = field(default_factory=list)
-
-    async def answer(self, received: Received, writer: asyncio.StreamWriter) -> None:
-        if self.next_replies:
-            writer.write(self.next_replies.pop(0))
-        elif received.target == "/clicked":
-            self.told.append(json.loads(received.body))
-            writer.write(reply(b"ok", content_type="text/plain"))
-        else:
-            writer.write(reply(json.dumps(self._called(received)).encode()))
-        await writer.drain()
-
-    def _called(self, received: Received) -> dict[str, Any]:
-        if received.header("authorization") != f"Bearer {BOT}":
-            return {"ok": False, "error": "invalid_auth"}
-        if received.header("content-type") != "application/json; charset=utf-8":
-            return {"ok": False, "error": "invalid_post_type"}
-        arguments = json.loads(received.body)
-        if arguments["channel"] not in ("C0123456", "U0OWNER", "D0DIRECT"):
-            return {"ok": False, "error": "channel_not_found"}
-        if any(not is_fit(block) for block in arguments["blocks"]):
-            return {"ok": False, "error": "invalid_blocks"}
-        channel = "D0DIRECT" if arguments["channel"].startswith("U") else arguments["channel"]
-        if received.target == "/api/chat.update":
-            if arguments["ts"] not in self.posted:
-                return {"ok": False, "error": "message_not_found"}
-            ts = arguments["ts"]
-            self.posted[ts] = {**self.posted[ts], **arguments}
-        else:
-            ts = f"1700000000.{len(self.posted):06}"
-            self.posted[ts] = arguments
-        return {"ok": True, "channel": channel, "ts": ts}
-
-
-def is_fit(block: dict[str, Any]) -> bool:
-    if block["type"] == "actions":
-        return all(len(e["text"]["text"]) <= LIMITS["button"] and len(e["value"]) <= 2_000 for e in block["elements"])
-    return block["type"] == "context" or 0 < len(block["text"]["text"]) <= LIMITS[block["type"]]
 
 
 @pytest_asyncio.fixture
@@ -229,41 +174,6 @@ async def test_slack_is_reached_through_the_guard_alone(workspace: Workspace) ->
 
 
 # receiving
-
-
-def click(action: str = "folkmoot_approve", **changes: Any) -> dict[str, Any]:
-    parts: dict[str, Any] = {
-        "type": "block_actions",
-        "user": {"id": "U0OWNER", "username": "ada", "name": "ada", "team_id": "T0TEAM"},
-        "api_app_id": "A0APP",
-        "team": {"id": "T0TEAM", "domain": "example"},
-        "container": {"type": "message", "message_ts": "1700000000.000000", "channel_id": "C0123456"},
-        "trigger_id": "12466734323.1395872398.e0f9",
-        "channel": {"id": "C0123456", "name": "approvals"},
-        "response_url": "https://hooks.slack.example/actions/T0TEAM/1/2",
-        "actions": [
-            {"action_id": action, "block_id": "b", "type": "button", "value": VALUE, "action_ts": "1700000001.0"}
-        ],
-    }
-    return {**parts, **changes}
-
-
-def signed(
-    body: bytes, *, at: datetime = NOW, secret: str = SIGNING, content_type: str = "application/x-www-form-urlencoded"
-) -> InboundRequest:
-    timestamp = str(int(at.timestamp()))
-    signature = SignatureVerifier(secret).generate_signature(timestamp=timestamp, body=body)
-    assert signature is not None
-    headers = {
-        "content-type": content_type,
-        "x-slack-request-timestamp": timestamp,
-        "x-slack-signature": signature,
-    }
-    return InboundRequest(headers, body)
-
-
-def clicked(payload: dict[str, Any], **more: Any) -> InboundRequest:
-    return signed(urlencode({"payload": json.dumps(payload)}).encode(), **more)
 
 
 @pytest.mark.parametrize(

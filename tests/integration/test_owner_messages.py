@@ -7,12 +7,13 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from email.message import EmailMessage
 from functools import partial
 from typing import Any
+from unittest.mock import Mock
 from uuid import UUID
 
 import agents_at_hand as agents
@@ -24,6 +25,9 @@ from api_at_hand import Served, served
 from channels_at_hand import world
 from crews import Crew, crew, until
 from mail_at_hand import Post, PostOffice, mailbox, post_office
+from recording_server import RecordingServer
+from slack_at_hand import BOT, Workspace, click, clicked
+from slack_at_hand import SIGNING as SLACK_SIGNING
 from standardwebhooks import Webhook
 
 from folkmoot.channels.mail import app as mail_app
@@ -66,6 +70,10 @@ RULES = script(
         met("Bo knows that it is 42."),
     ]
 )
+
+
+class Died(BaseException):
+    """A process is gone."""
 
 
 @dataclass
@@ -383,6 +391,24 @@ async def test_a_reply_that_cannot_be_marked_as_read_is_told_of_once(
     assert len([mail for mail in office.got if mail["In-Reply-To"] == "<r1@x>"]) == 1
 
 
+async def test_a_reply_whose_outcome_a_process_died_before_telling_is_told_of_by_the_next(
+    bureau: Bureau, office: PostOffice, post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B16, B71: the answer counted, and nobody knew; it is found again, counts no more, and its sender is told."""
+    await mails(bureau, office, post)
+    run = await bureau.waiting()
+    await bureau.send()
+    await post.put(reply_to(office.got[0], "no way\nor maybe"))
+    with monkeypatch.context() as broken:
+        broken.setattr(mail_app, "send_mail", Mock(side_effect=Died))
+        with pytest.raises(Died):
+            await bureau.look()
+    assert [mail for mail in office.got if mail["In-Reply-To"] == "<r1@x>"] == []
+    assert [await bureau.look() for _ in range(2)] == [1, 0]
+    assert len([mail for mail in office.got if mail["In-Reply-To"] == "<r1@x>"]) == 1
+    assert (await agents.now(bureau.database, bureau.caller, run)).status == "awaiting_consent"
+
+
 async def test_a_look_loads_no_app_of_which_there_is_no_channel(
     bureau: Bureau, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -527,7 +553,7 @@ class TestInbound:
 
     @pytest_asyncio.fixture
     async def server(self, database_dsn: str, tmp_path: Any) -> AsyncIterator[Served]:
-        async with served(database_dsn, data_dir=tmp_path) as made:
+        async with served(database_dsn, data_dir=tmp_path, allows="127.0.0.1") as made:
             yield made
 
     async def test_a_signed_answer_counts_and_everything_else_is_refused(
@@ -573,6 +599,45 @@ class TestInbound:
         late = (await client.post(path, content=body, headers=signed("two"))).json()
         assert late["outcomes"][0]["outcome"] == "already_decided"
         assert (await bureau.finish(run)).status == "completed" and len(bureau.deeds.done) == 1
+
+    async def test_a_click_is_acknowledged_while_its_outcome_is_on_its_way_and_told_once(
+        self, server: Served, bureau: Bureau
+    ) -> None:
+        """Slack waits three seconds and then sends a click again (B71), which is told only if it was not yet (B16)."""
+        async with AsyncExitStack() as stack:
+            recorder = await stack.enter_async_context(RecordingServer())
+            workspace = Workspace(recorder, held=asyncio.Event())
+            recorder.answer = workspace.answer
+            given = await stack.enter_async_context(world(slack_api_url=f"{recorder.url}/api/"))
+            bureau = replace(bureau, vault=server.installation.vault, apps=ChannelApps(given, found=()))
+            tokens = {"botToken": BOT, "signingSecret": SLACK_SIGNING}
+            await bureau.publish("slack", {"channel": "C0123456"}, address="T0TEAM:U0OWNER", **tokens)
+            run = await bureau.waiting()
+            await bureau.send()
+            (posted,) = workspace.posted.values()
+            (buttons,) = [block["elements"] for block in posted["blocks"] if block["type"] == "actions"]
+            payload = click(buttons[0]["action_id"], response_url=f"{recorder.url}/clicked")
+            payload["actions"][0]["value"] = buttons[0]["value"]
+            now = (await panels.fetch(bureau.database, "select folkmoot_now() as now"))[0]["now"]
+            request = clicked(payload, at=now)
+            path = f"/channels/{(await bureau.messages())[0]['channel_id']}/inbound"
+            client = server.of(None)
+            for _ in range(2):  # the second is told as well: nobody knows yet whether the first one was
+                async with asyncio.timeout(10):  # posting what became of it may take 20 seconds
+                    answer = await client.post(path, content=request.body, headers=dict(request.headers))
+                assert (answer.status_code, answer.content, workspace.told) == (200, b"", [])
+            assert workspace.held is not None
+            workspace.held.set()
+            await until(partial(_are_told, bureau))
+            assert [told["text"][:5] for told in workspace.told] == ["Done:"] * 2
+            assert (await client.post(path, content=request.body, headers=dict(request.headers))).status_code == 200
+            assert len(workspace.told) == 2, "it is known now"
+        assert (await bureau.finish(run)).status == "completed" and len(bureau.deeds.done) == 1
+
+
+async def _are_told(bureau: Bureau) -> bool:
+    rows = await panels.fetch(bureau.database, "select told_at from inbound_message")
+    return len(rows) > 0 and all(row["told_at"] is not None for row in rows)
 
 
 async def test_a_request_on_its_way_is_sealed_again_when_the_key_changes(bureau: Bureau, receiver: Receiver) -> None:

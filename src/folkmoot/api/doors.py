@@ -14,7 +14,7 @@ from uuid import UUID
 from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from folkmoot.domain.channels import NO_APPS, Answered, AppShape, InboundRequest
+from folkmoot.domain.channels import NO_APPS, AppShape, InboundRequest
 from folkmoot.domain.rights import Right
 from folkmoot.domain.tenancy import Caller as DomainCaller
 from folkmoot.kernel.errors import NotAllowed, NotFound
@@ -22,15 +22,16 @@ from folkmoot.kernel.ids import NewId
 from folkmoot.services import keys
 from folkmoot.services.closure import Workbench
 from folkmoot.services.events import Hub
+from folkmoot.services.inbound import Taken
 from folkmoot.services.reach import NOWHERE, Reach
 from folkmoot.store.database import Database
 from folkmoot.store.walls import walled
 from folkmoot.vault.sealing import Vault
 
-Inbound = Callable[[UUID, Callable[[], Awaitable[InboundRequest]]], Awaitable[Answered]]
+Inbound = Callable[[UUID, Callable[[], Awaitable[InboundRequest]]], Awaitable[Taken]]
 
 
-async def _no_channels(channel_id: UUID, _: Callable[[], Awaitable[InboundRequest]]) -> Answered:
+async def _no_channels(channel_id: UUID, _: Callable[[], Awaitable[InboundRequest]]) -> Taken:
     raise NotFound(f"There is no channel {channel_id} that takes anything in.")
 
 

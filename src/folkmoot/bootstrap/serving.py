@@ -22,7 +22,6 @@ from folkmoot.bootstrap.outside import Outside, open_outside
 from folkmoot.bootstrap.reaching import reach_of
 from folkmoot.console.app import make_console, to_home
 from folkmoot.console.doors import ConsoleDoors
-from folkmoot.domain.channels import Answered
 from folkmoot.kernel.errors import BadInput
 from folkmoot.kernel.tokens import TOKEN_BYTES, token_of
 from folkmoot.services import inbound
@@ -65,7 +64,7 @@ async def open_api(
 def _inbound(installation: Installation, outside: Outside) -> Inbound:
     apps = channel_apps(outside, installation.settings)
 
-    async def take_in(channel_id: UUID, read: inbound.ReadRequest) -> Answered:
+    async def take_in(channel_id: UUID, read: inbound.ReadRequest) -> inbound.Taken:
         return await inbound.receive(
             installation.database, installation.vault, apps, channel_id=channel_id, read=read, tell=installation.notifier.tell
         )  # fmt: skip

@@ -171,10 +171,10 @@ class OutcomeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AnswerOutcome:
-    """`words`: for the sender, one or two sentences. `is_known`: the sender is a user of the tenant by their address. `is_repeat`: the answer
-    came before, and this is what it was told then."""
+    """`words`: for the sender, one or two sentences. `is_known`: the sender is a user of the tenant by their address. `is_told`: the same
+    answer came before, and its sender was told of this."""
 
     kind: OutcomeKind
     words: str
     is_known: bool = False
-    is_repeat: bool = False
+    is_told: bool = False

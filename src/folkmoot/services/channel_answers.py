@@ -52,6 +52,12 @@ async def answer_over_channel(
     return outcome
 
 
+async def note_told(database: Database, *, tenant_id: UUID, channel_id: UUID, received: ReceivedAnswer) -> None:
+    """Whoever gave this answer knows what became of it, and is not told again when it comes again."""
+    async with database.writer() as writer:
+        await channel_messages.note_told(writer, tenant_id, channel_id=channel_id, inbound_id=_key_of(received))
+
+
 def _key_of(received: ReceivedAnswer) -> str:
     """By what an answer is known again. An id that its sender chose is one with what it came with: else others could take it first."""
     if received.is_proven:

@@ -197,13 +197,13 @@ async def earlier_outcome(
     reader: Reader, tenant_id: UUID, *, channel_id: UUID, inbound_id: str
 ) -> AnswerOutcome | None:
     """What a message of this id was answered before; null: it is new."""
-    text = await _sql.earlier_outcome(
+    row = await _sql.earlier_outcome(
         reader.connection, tenant_id=tenant_id, channel_id=channel_id, inbound_hash=_hash(inbound_id)
     )
-    if text is None:
+    if row is None:
         return None
-    found = json_value(text)
-    return AnswerOutcome(OutcomeKind(found["kind"]), found["words"], found["isKnown"], is_repeat=True)
+    found = json_value(row["outcome"])
+    return AnswerOutcome(OutcomeKind(found["kind"]), found["words"], found["isKnown"], row["is_told"])
 
 
 async def note_inbound(
@@ -213,6 +213,11 @@ async def note_inbound(
     await _sql.note_inbound(
         writer.connection, tenant_id=tenant_id, channel_id=channel_id, inbound_hash=_hash(inbound_id), outcome=told
     )
+
+
+async def note_told(writer: Writer, tenant_id: UUID, *, channel_id: UUID, inbound_id: str) -> None:
+    """The sender of what came in knows what became of it."""
+    await _sql.note_told(writer.connection, tenant_id=tenant_id, channel_id=channel_id, inbound_hash=_hash(inbound_id))
 
 
 async def forget_old(writer: Writer) -> None:

@@ -9,6 +9,7 @@ import asyncio
 from uuid import UUID
 
 from fastapi import APIRouter, Request, Response
+from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 
 from folkmoot.api.doors import Doorway
@@ -18,6 +19,8 @@ from folkmoot.domain.channels import HttpProblem, InboundRequest
 router = APIRouter(tags=["channels"])
 
 _BODY_SECONDS = 20.0
+# then the answer goes: Slack waits three seconds for it and sends a click again after that
+_TELLING_SECONDS = 1.5
 _BODY = {
     "requestBody": {
         "description": "As the channel's app has it, with the headers that prove where it comes from.",
@@ -45,7 +48,19 @@ async def take_in(doors: Doorway, request: Request, channel_id: UUID) -> Respons
             ) from None
         return InboundRequest({name.lower(): value for name, value in request.headers.items()}, body)
 
-    answered = await doors.inbound(channel_id, read)
+    taken = await doors.inbound(channel_id, read)
+    if taken.telling is not None:
+        await asyncio.wait({taken.telling}, timeout=_TELLING_SECONDS)
+    answered = taken.answered
     if isinstance(answered, HttpProblem):
-        return problem_of(answered.status, answered.detail)
-    return Response(answered.body, answered.status, media_type=answered.content_type)
+        response = problem_of(answered.status, answered.detail)
+    else:
+        response = Response(answered.body, answered.status, media_type=answered.content_type)
+    response.background = BackgroundTask(_to_its_end, taken.telling)
+    return response
+
+
+async def _to_its_end(telling: asyncio.Task[None] | None) -> None:
+    """The server waits for it when it is to stop, and says what failed unexpectedly."""
+    if telling is not None:
+        await telling

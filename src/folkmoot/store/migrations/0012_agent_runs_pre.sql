@@ -129,13 +129,15 @@ create index channel_message_settled on channel_message (created_at) where ready
 create index channel_message_by_item on channel_message (tenant_id, chat_item_id) where chat_item_id is not null;
 create index channel_message_of_run on channel_message (tenant_id, run_id, created_at, message_id);
 
--- What has come in, by its id in its channel, so that what is sent again counts once (B71). `outcome`: what it was answered.
+-- What has come in, by its id in its channel, so that what is sent again counts once (B71). `outcome`: what it was answered; `told_at`: when its
+-- sender was told of that, over the channel.
 create table inbound_message (
     tenant_id uuid not null,
     channel_id uuid not null,
     inbound_hash bytea not null check (length(inbound_hash) = 32),
     received_at timestamptz not null,
     outcome jsonb,
+    told_at timestamptz,
     primary key (tenant_id, channel_id, inbound_hash)
 );
 create index inbound_message_old on inbound_message (received_at);

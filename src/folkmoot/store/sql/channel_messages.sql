@@ -83,12 +83,16 @@ where tenant_id = :tenant_id and run_id = :run_id
     and (:after_date::timestamptz is null or (created_at, message_id) > (:after_date::timestamptz, :after_id::uuid))
 order by created_at, message_id limit :limit::bigint;
 
--- name: earlier_outcome$
-select outcome from inbound_message where tenant_id = :tenant_id and channel_id = :channel_id and inbound_hash = :inbound_hash;
+-- name: earlier_outcome^
+select outcome, told_at is not null as is_told from inbound_message where tenant_id = :tenant_id and channel_id = :channel_id and inbound_hash = :inbound_hash;
 
 -- name: note_inbound!
 insert into inbound_message (tenant_id, channel_id, inbound_hash, received_at, outcome)
 values (:tenant_id, :channel_id, :inbound_hash, folkmoot_now(), :outcome) on conflict do nothing;
+
+-- name: note_told!
+update inbound_message set told_at = coalesce(told_at, folkmoot_now())
+where tenant_id = :tenant_id and channel_id = :channel_id and inbound_hash = :inbound_hash;
 
 -- name: forget_old!
 -- What was settled a month ago is of no use any more once its run has ended: a request that waits longer is changed where it stands when it is
