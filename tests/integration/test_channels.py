@@ -307,7 +307,7 @@ async def test_an_agents_settings_over_the_api(server: Served) -> None:
     }  # fmt: skip
     assert (shown["maximumIterations"], shown["channel"], shown["consentTime"]) == (3, None, "3.00:00:00")
     assert shown["agentBudget"] == nothing
-    user = (await client.post("/users", json={"name": "Ann", "role": "viewer"})).json()["id"]
+    user = (await client.post("/users", json={"name": "Ann", "role": "owner"})).json()["id"]
     optimist = (await client.get(f"{BASE}/agents/by-name/optimist")).json()["id"]
     rules = [{"tool": "pay", "argument": "amount", "comparison": "Above", "value": 100}, {"tool": "pay"}]
     body = {
