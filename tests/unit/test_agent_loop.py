@@ -283,6 +283,7 @@ class TestConsent:
             ("5 \u212a", "5 K"),
             ("Jose\u0301", "Jos\u00e9"),
             ("\uff22o", "Bo"),
+            ("B\u200bo\u00ad", "bo"),
             (["BO"], ["Bo"]),
             ({"to": "BO"}, {"to": "Bo"}),
             ([True], [1]),
@@ -295,7 +296,15 @@ class TestConsent:
         assert not applies(ConsentRule("pay", Comparison.DIFFERS, "to", value), {"to": value})
 
     @pytest.mark.parametrize(
-        ("found", "needed"), [(50, True), (None, True), ("Al", False), (["Al", 50], False), (["Al", "Bo"], True)]
+        ("found", "needed"),
+        [
+            (50, True),
+            (None, True),
+            ("Al", False),
+            (["Al", 50], False),
+            (["Al", "Bo"], True),
+            ("AlB\u200bO\u0301", True),
+        ],
     )
     def test_what_can_contain_nothing_of_the_kind_needs_consent(self, found: Any, needed: bool) -> None:
         assert applies(ConsentRule("pay", Comparison.CONTAINS, "to", "Bo"), {"to": found}) is needed

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from typing import Any
-from unicodedata import normalize
+from unicodedata import category, normalize
 
 from folkmoot.domain.agent_settings import Comparison, ConsentRule
 from folkmoot.domain.approvals import final_call
@@ -98,7 +98,11 @@ def _is_like(one: Json, other: Json) -> bool:
 
 
 def _folded(text: str) -> str:
-    return normalize("NFKC", normalize("NFKC", text).casefold())
+    """Without case, forms and invisible characters; an accent is a letter of its own, so that a word is found below one."""
+    if text.isascii():
+        return text.casefold()
+    seen = "".join(each for each in text if category(each) != "Cf")
+    return normalize("NFKD", normalize("NFKD", seen).casefold())
 
 
 def _contains(found: Json, wanted: Json) -> bool:
