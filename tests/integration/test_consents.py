@@ -464,6 +464,9 @@ async def test_whoever_starts_a_run_does_not_choose_where_its_owner_is_asked(des
     for channel in ("eves", "web"):  # the second would have them told of nothing
         with pytest.raises(NotPermitted, match="theirs to say"):
             await agents.start(desk.database, eve, desk.new_id, bench=desk.bench, channel=channel)
+    assert (
+        await agents.start(desk.database, eve, desk.new_id, bench=desk.bench, channel="default/mail")
+    ).channel == APP
     owner = replace(eve, user_id=desk.owner.user_id, user_name="Olga")
     assert (await agents.start(desk.database, owner, desk.new_id, bench=desk.bench, channel="eves")).channel == APP
 

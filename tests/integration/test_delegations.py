@@ -25,8 +25,9 @@ from folkmoot.domain.rights import Role
 from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import BadDefinition, RunEnded, TooLate
 from folkmoot.kernel.ids import NewId
-from folkmoot.services import agent_runs, definitions, stops, users
-from folkmoot.services.closure import Workbench
+from folkmoot.services import agent_runs, apps, definitions, stops, users
+from folkmoot.services.apps import Opening
+from folkmoot.services.closure import StartFields, Workbench
 from folkmoot.store import audit, runs
 from folkmoot.store.database import Database
 
@@ -478,6 +479,41 @@ async def test_a_stop_by_a_door_for_any_run_stops_the_whole_delegation_and_undoe
         await stops.request(database, caller, run_id=late.run_id, tell=lambda _: None)
     async with crew(database, new_id, bench=bench, functions=deeds.functions):
         for each in (root, late, await run_of(database, caller, clerk)):
+            await until(agents.ended(database, caller, each))
+    assert deeds.done == []
+    assert [(await agents.now(database, caller, each)).status for each in (root, late)] == ["failed", "expired"]
+
+
+async def test_the_end_of_an_app_run_stops_whole_delegations_at_once(
+    database: Database, caller: Caller, new_id: NewId
+) -> None:
+    """F34: also where nobody cancels, and it follows from the end of a run above; an agent run that has expired stays expired."""
+    deeds = Deeds()
+    rules = script(boss=delegates("lead"), lead=delegates("clerk"), **telling("clerk"))
+    bench = await crew_of(database, caller, new_id, deeds, rules, ("boss", "lead", "clerk"))
+    app = await apps.open_run(database, caller, opening=Opening("importer"), new_id=new_id)
+    under = {"bench": bench, "name": "boss", "fields": StartFields(parent_process_id=app.run_id)}
+    root, late = [await agents.start(database, caller, new_id, **under) for _ in range(2)]
+    alone = await agents.start(database, caller, new_id, **{**under, "name": "clerk"})
+    async with crew(database, new_id, bench=bench, functions=deeds.functions):
+        for each in (root, late, alone):
+            await until(agents.awaits(database, caller, each))
+    await agents.consent(database, caller, root)
+    await agents.consent(database, caller, alone)
+    await panels.shift_clock(database, 8 * 24 * 3600)
+    async with database.writer() as writer:
+        assert await runs.expire(writer, caller.tenant_id)
+    await stops.request(database, caller, run_id=app.run_id, tell=lambda _: None)
+    (lead,) = await agents.below(database, root)
+    (clerk,) = await agents.below(database, await run_of(database, caller, lead))
+    for started in (agents.kernel_run(root), lead, clerk, agents.kernel_run(alone)):
+        assert f"run {app.run_id}" in (await panels.row_of(database, started))["stopped_by"]
+    noted = await panels.fetch(
+        database, "select detail from audit where action = 'run.stop_requested' and subject_id = $1", clerk.run_id
+    )
+    assert [json.loads(each["detail"]) for each in noted] == [{"endedId": str(app.run_id), "endedAs": "Stopped"}]
+    async with crew(database, new_id, bench=bench, functions=deeds.functions):
+        for each in (root, late, alone, await run_of(database, caller, clerk)):
             await until(agents.ended(database, caller, each))
     assert deeds.done == []
     assert [(await agents.now(database, caller, each)).status for each in (root, late)] == ["failed", "expired"]

@@ -30,6 +30,7 @@ from slack_at_hand import BOT, Workspace, click, clicked
 from slack_at_hand import SIGNING as SLACK_SIGNING
 from standardwebhooks import Webhook
 
+from folkmoot.channels.channel import ChannelDown
 from folkmoot.channels.mail import app as mail_app
 from folkmoot.channels.registry import ChannelApps
 from folkmoot.domain.agent_runs import AgentRun
@@ -389,6 +390,16 @@ async def test_a_reply_that_cannot_be_marked_as_read_is_told_of_once(
     await post.put(reply_to(office.got[0], "Approve."))
     assert [await bureau.look() for _ in range(3)] == [1, 1, 1]
     assert len([mail for mail in office.got if mail["In-Reply-To"] == "<r1@x>"]) == 1
+    send = mail_app.send_mail
+
+    async def cut(*arguments: Any, **named: Any) -> None:
+        await send(*arguments, **named)
+        raise ChannelDown("The connection was cut when the mail was there.")
+
+    monkeypatch.setattr(mail_app, "send_mail", cut)
+    await post.put(reply_to(office.got[0], "no way\nor maybe", id_="<r2@x>"))
+    assert [await bureau.look() for _ in range(3)] == [2, 2, 2]
+    assert len([mail for mail in office.got if mail["In-Reply-To"] == "<r2@x>"]) == 1
 
 
 async def test_a_reply_whose_outcome_a_process_died_before_telling_is_told_of_by_the_next(

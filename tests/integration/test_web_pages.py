@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -27,6 +28,7 @@ from folkmoot.domain.tenancy import Caller
 from folkmoot.kernel.errors import BudgetSpent, FolkmootError, NotFound, NotPermitted, RunEnded, Unreachable
 from folkmoot.kernel.ids import NewId
 from folkmoot.services import channel_answers, keys
+from folkmoot.store import audit
 
 HOSTILE = "</pre><script>alert(1)</script><img src=x onerror=alert(2)>\u202egnp.exe\u200b"
 PUBLIC = {
@@ -559,6 +561,12 @@ async def test_all_that_wait_are_listed_the_longest_waiting_first(
     await panels.execute(
         server.installation.database, "update agent_run set awaiting_since = awaiting_since - interval '1 day' where id = $1", first_of_all
     )  # fmt: skip
+    await panels.execute(  # and two of them at the same moment, from one page to the next
+        server.installation.database,
+        "update agent_run set awaiting_since = (select awaiting_since from agent_run where id = $1) where id = $2",
+        runs[0].id,
+        runs[1].id,
+    )
     expected = [first_of_all, *(run.id for run in runs if run.id != first_of_all)]
     async with visiting(server, key=server.key) as visitor:
         for whose in ("", "whose=all"):
@@ -635,11 +643,59 @@ async def test_what_was_written_stays_whatever_the_start_is_refused_for(
 
             monkeypatch.setattr(run_pages.agent_runs, "start", refuses)
             answer = await visitor.send(page, action, goal="Tell <Bo>")
-            assert (
-                answer.status_code == status and "Tell &lt;Bo&gt;" in answer.text and "pg.internal" not in answer.text
-            )
+            assert answer.status_code == status and "Tell &lt;Bo&gt;</textarea>" in answer.text
+            assert "pg.internal" not in answer.text and forms_of(answer.text)[action].fields["agent"] == chosen
             if status != 503:
                 assert str(refusal) in answer.text and f'value="{chosen}" selected' in answer.text
+
+
+async def test_a_form_that_is_sent_twice_at_once_starts_one_run(
+    server: Served, owner: Caller, new_id: NewId, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F36: who clicked twice sees the answer to the second click; sent from there it is still the same form."""
+    await publish_with_a_script(server.installation.database, owner, new_id, tmp_path)
+    is_inside, may_go_on, note = asyncio.Event(), asyncio.Event(), audit.note
+
+    async def held(*arguments: Any, **named: Any) -> None:
+        await note(*arguments, **named)
+        if named["action"] == "run.started":
+            is_inside.set()
+            await may_go_on.wait()
+
+    monkeypatch.setattr(audit, "note", held)
+    async with visiting(server, key=server.key) as visitor:
+        page = await visitor.get("/web/new")
+        (action,) = [action for action in forms_of(page.text) if action.endswith("/runs")]
+        first = asyncio.create_task(visitor.send(page, action, goal="Pay Bo."))
+        await is_inside.wait()
+        second = await visitor.send(page, action, goal="Pay Bo.")
+        assert second.status_code == 409 and "The run is being started" in second.text
+        assert "not started" not in second.text and "Idempotency" not in second.text
+        may_go_on.set()
+        place = (await first).headers["location"]
+        assert (await visitor.send(second, action, goal="Pay Bo.")).headers["location"] == place
+
+
+async def test_a_start_whose_answer_was_lost_is_not_made_again(
+    server: Served, owner: Caller, new_id: NewId, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F20: whether it was committed nobody knows; the page says so, and its form finds the run that there is."""
+    await publish_with_a_script(server.installation.database, owner, new_id, tmp_path)
+    start = run_pages.agent_runs.start
+
+    async def lost(*arguments: Any, **named: Any) -> None:
+        await start(*arguments, **named)
+        raise Unreachable("The connection was cut.")
+
+    async with visiting(server, key=server.key) as visitor:
+        page = await visitor.get("/web/new")
+        (action,) = [action for action in forms_of(page.text) if action.endswith("/runs")]
+        with monkeypatch.context() as cut:
+            cut.setattr(run_pages.agent_runs, "start", lost)
+            answer = await visitor.send(page, action, goal="Pay Bo.")
+        assert answer.status_code == 503 and "It is not known whether the run was started" in answer.text
+        assert (await visitor.send(answer, action, goal="Pay Bo.")).headers["location"] == "/web/agent-runs/1"
+    assert len(await panels.fetch(server.installation.database, "select from agent_run")) == 1
 
 
 async def publish_with_a_script(database: Any, owner: Caller, new_id: NewId, folder: Path) -> None:

@@ -284,6 +284,7 @@ class TestConsent:
             ("Jose\u0301", "Jos\u00e9"),
             ("\uff22o", "Bo"),
             ("B\u200bo\u00ad", "bo"),
+            (" Bo\n", "Bo"),
             (["BO"], ["Bo"]),
             ({"to": "BO"}, {"to": "Bo"}),
             ([True], [1]),
@@ -304,10 +305,15 @@ class TestConsent:
             (["Al", 50], False),
             (["Al", "Bo"], True),
             ("AlB\u200bO\u0301", True),
+            ({"x": ["BO"]}, True),
         ],
     )
     def test_what_can_contain_nothing_of_the_kind_needs_consent(self, found: Any, needed: bool) -> None:
         assert applies(ConsentRule("pay", Comparison.CONTAINS, "to", "Bo"), {"to": found}) is needed
+
+    def test_a_number_within_a_list_may_be_read_as_a_text(self) -> None:
+        for found, needed in ((["a", 50], True), ({"amount": 1500}, True), ({"x": [None, 7]}, False)):
+            assert applies(ConsentRule("pay", Comparison.CONTAINS, "to", "50"), {"to": found}) is needed
 
     def test_the_tools_own_mode_needs_no_rule_and_one_rule_of_many_suffices(self) -> None:
         call_ = AskedCall(str(UUID(int=1)), "pay", '{"sum": 50}', "boss")

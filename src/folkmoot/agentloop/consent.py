@@ -1,12 +1,13 @@
 """Whether a call needs the owner's consent: by the tool's approval mode, or by a rule on its arguments.
 
 What a rule cannot be held against needs consent: an argument that is missing, or of another type. Texts are compared so that in doubt
-the owner is asked: a text that only looks like the value equals it, and differs from it. Deliberately absent: who may answer, and how
-(`services.consents`).
+the owner is asked: one that is other than the value by case, form, invisible characters or space around it equals it, and differs from it.
+Deliberately absent: who may answer, and how (`services.consents`), and letters of other alphabets that look alike.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 from unicodedata import category, normalize
@@ -99,6 +100,7 @@ def _is_like(one: Json, other: Json) -> bool:
 
 def _folded(text: str) -> str:
     """Without case, forms and invisible characters; an accent is a letter of its own, so that a word is found below one."""
+    text = text.strip()
     if text.isascii():
         return text.casefold()
     seen = "".join(each for each in text if category(each) != "Cf")
@@ -113,4 +115,6 @@ def _contains(found: Json, wanted: Json) -> bool:
         return any(_contains(each, wanted) for each in found.values())
     if isinstance(found, list):
         return any(_contains(each, wanted) for each in found)
+    if isinstance(wanted, str) and not isinstance(found, str):
+        return _folded(wanted) in json.dumps(found)
     return _is_exactly(found, wanted)

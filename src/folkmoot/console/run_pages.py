@@ -16,7 +16,7 @@ from folkmoot.console.visits import Visit
 from folkmoot.domain.agent_runs import AgentRun
 from folkmoot.domain.definitions import Reference
 from folkmoot.domain.rights import Right
-from folkmoot.kernel.errors import BadInput, FolkmootError, NotFound, NotPermitted
+from folkmoot.kernel.errors import BadInput, FolkmootError, InFlight, KeyReused, NotFound, NotPermitted
 from folkmoot.services import agent_run_reading, agent_runs, chat_pages
 from folkmoot.services.agent_runs import AgentStart
 from folkmoot.services.chat_pages import Named, WaitingCursor
@@ -27,6 +27,11 @@ _WAITING = 50
 _CHAT = 200
 _ITEMS = 500
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SENT = "This form was sent a moment ago, and is at work."
+_AGAIN = "Send it again in a moment: it starts one run, however often it is sent."
+_REUSED = (
+    "This form was sent before with other words, and has started a run of them. Sent from here it starts another one."
+)
 _MOST_DIGITS = 18  # of what the database can hold as a number
 
 
@@ -114,11 +119,25 @@ async def start_run(visit: Visit) -> Response:
             bench=doors.bench, new_id=doors.new_id, new_token=doors.new_token, tell=doors.tell, scope=_scope(visit, conversation_id),
         )  # fmt: skip
     except FolkmootError as error:
-        status, _, words = told(error)
-        values = await _start_form(visit, conversation_id) if status < 500 else _form(visit, conversation_id, [])
-        values |= {"goal": goal, "agent": form.get("agent"), "fault": words}
-        return page(visit, "new.html", title="The run was not started", status=status, **values)
+        return await _form_again(visit, conversation_id, goal, error)
     return RedirectResponse(f"/web/agent-runs/{run.id}", status_code=303)
+
+
+async def _form_again(visit: Visit, conversation_id: UUID, goal: str, error: FolkmootError) -> Response:
+    """What is wrong, and all that was written. Where the run may have been started, the form is the same one, which starts it once however often it
+    is sent; where it was not, a new one."""
+    status, title, words = told(error)
+    is_unknown = status >= 500
+    if is_unknown or isinstance(error, InFlight):
+        title = "It is not known whether the run was started" if is_unknown else "The run is being started"
+        words = f"{words if is_unknown else _SENT} {_AGAIN}"
+        values = _form(visit, conversation_id, []) | {"once": visit.form.get("once", "")}
+    else:
+        title = "The run was not started"
+        words = _REUSED if isinstance(error, KeyReused) else words
+        values = await _start_form(visit, conversation_id)
+    values |= {"goal": goal, "agent": visit.form.get("agent"), "fault": words}
+    return page(visit, "new.html", title=title, status=status, **values)
 
 
 def _agent(text: str) -> Reference:

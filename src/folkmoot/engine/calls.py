@@ -205,7 +205,9 @@ def _closed(turn: Turn, why: str, calls: Mapping[str, CallFact], new_id: NewId) 
         text = f"This call has no result: {why}."
         if has_begun:
             text = f"This call had begun when {why}: it may or may not have happened."
-        detail = items.UnknownOutcome() if has_begun else items.NotMade()
+        detail: items.Detail | None = items.UnknownOutcome() if has_begun else items.NotMade()
+        if dispatch is not None and not has_begun:  # the work that was sent had begun
+            detail = None
         yield result_item(
             open_call, turn.turn_id, text, is_error=True, new_id=new_id, detail=detail, thread_id=turn.thread_id
         )

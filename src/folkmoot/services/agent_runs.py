@@ -18,14 +18,14 @@ from folkmoot.domain.channels import WEB, ChannelVersion
 from folkmoot.domain.definitions import AgentVersion, DefinitionKind, Reference, StoredVersion
 from folkmoot.domain.items import StoredItem
 from folkmoot.domain.rights import Right, Role
-from folkmoot.domain.runs import ProcessType
 from folkmoot.domain.tenancy import Caller
-from folkmoot.kernel.errors import BadInput, Fault, NotFound, NotPermitted, RunEnded
+from folkmoot.kernel.errors import BadInput, Fault, NotFound, NotPermitted
 from folkmoot.kernel.ids import NewId
-from folkmoot.services import agent_closure, references, trees
+from folkmoot.services import agent_closure, agent_stops, references, trees
+from folkmoot.services.agent_stops import Cause
 from folkmoot.services.closure import StartFields, Workbench
 from folkmoot.services.people import Tell
-from folkmoot.store import agent_runs, audit, chats, conversations, idempotency, pending, runs, tenancy
+from folkmoot.store import agent_runs, audit, chats, conversations, idempotency, runs, tenancy
 from folkmoot.store.agent_runs import AgentRunFilter, NewAgentRun
 from folkmoot.store.database import Database, Reader, Writer
 from folkmoot.store.idempotency import Scope
@@ -185,50 +185,13 @@ async def cancel(database: Database, caller: Caller, *, id_: int, tell: Tell) ->
 
 async def stop(database: Database, caller: Caller, *, run_id: UUID, tell: Tell) -> AgentRun:
     """The same by the kernel's id of a run that there is. Raises RunEnded."""
-    stopped: list[UUID] | None = None
-    while stopped is None:
-        async with database.writer() as writer:
-            stopped = await _stop_delegation(writer, caller, run_id)
-            now = await _by_run(writer, caller, run_id)
+    stopped = await agent_stops.stop(database, caller.tenant_id, run_id=run_id, cause=Cause(caller.user_name, caller))
     for each in stopped:
         tell({"to": "run", "run": str(each)})
     tell({"to": "workers"})
     tell({"to": "inbox", "tenant": str(caller.tenant_id)})
-    return now
-
-
-async def _stop_delegation(writer: Writer, caller: Caller, run_id: UUID) -> list[UUID] | None:
-    """Ask a run and all that it delegated to stop, in one transaction: nothing there begins any more, approved or not (F34). Those that were
-    asked; null: something was delegated while this waited for the locks, which go from a run to the one above it, and it is to be done anew.
-    """
-    below = await agent_runs.delegated(writer, caller.tenant_id, run_id=run_id)
-    for each in (*below, run_id):
-        await pending.lock_run(writer, caller.tenant_id, run_id=each, run_type=ProcessType.AGENT_RUN)
-    if set(await agent_runs.delegated(writer, caller.tenant_id, run_id=run_id)) - set(below):
-        return None
-    run = await _by_run(writer, caller, run_id)  # what it is now that nobody else moves it
-    if run.status is AgentRunStatus.EXPIRED:
-        raise RunEnded(f"The agent run {run.id} has expired, and cannot be cancelled.")
-    for each in below:
-        await _stop(writer, caller, each)
-    if not await _stop(writer, caller, run_id):
-        raise RunEnded(f"The agent run {run.id} is {run.status} already, and cannot be cancelled.")
-    return [*below, run_id]
-
-
-async def _stop(writer: Writer, caller: Caller, run_id: UUID) -> bool:
-    """Ask a run to stop, whose row is locked, and close what it asks; whether it had not ended."""
-    status = await runs.request_stop(
-        writer, caller.tenant_id, run_id=run_id, stopped_by=caller.user_name, run_type=ProcessType.AGENT_RUN
-    )
-    if status is None:
-        return False
-    closed = await pending.stop(
-        writer, caller.tenant_id, run_id=run_id, by=caller.user_id, by_name=caller.user_name, channel=audit.channel_of(caller)
-    )  # fmt: skip
-    detail = {"closed": ", ".join(map(str, closed))} if closed else {}
-    await audit.note(writer, caller, action="run.stop_requested", subject_kind="run", subject_id=run_id, detail=detail)
-    return True
+    async with database.reader() as reader:
+        return await _by_run(reader, caller, run_id)
 
 
 async def _agent(reader: Reader, caller: Caller, reference: Reference) -> StoredVersion:
@@ -250,8 +213,9 @@ async def _by_run(reader: Reader, caller: Caller, run_id: UUID) -> AgentRun:
 async def _channel(reader: Reader, caller: Caller, agent: StoredVersion, wanted: str | None) -> tuple[str, UUID | None]:
     """The app by which the owner is reached, and its definition; the server's own pages need none."""
     assert isinstance(agent.body, AgentVersion)
-    own = agent.body.runs.channel or WEB
-    name = wanted or own
+    namespace = agent.definition.namespace
+    own = _whole(agent.body.runs.channel or WEB, namespace)
+    name = _whole(wanted, namespace) if wanted else own
     owner_id = agent.body.runs.owner or agent.definition.created_by
     if name != own and caller.user_id != owner_id and caller.role not in (Role.OWNER, Role.ADMIN):
         raise NotPermitted(
@@ -260,15 +224,19 @@ async def _channel(reader: Reader, caller: Caller, agent: StoredVersion, wanted:
         )
     if name == WEB:
         return WEB, None
-    namespace, _, bare = name.rpartition("/")
-    link = Reference(name=bare, namespace=namespace or None)
+    place, _, bare = name.rpartition("/")
+    link = Reference(name=bare, namespace=place or None)
     stored = await references.enabled(
-        reader, caller.tenant_id, kind=DefinitionKind.CHANNEL, reference=link, namespace=agent.definition.namespace
+        reader, caller.tenant_id, kind=DefinitionKind.CHANNEL, reference=link, namespace=namespace
     )
     if isinstance(stored, str):
         raise BadInput(f"The run was not started. {stored}", (Fault("/channel", stored),))
     assert isinstance(stored.body, ChannelVersion)
     return stored.body.app, stored.definition.definition_id
+
+
+def _whole(channel: str, namespace: str) -> str:
+    return channel if channel == WEB or "/" in channel else f"{namespace}/{channel}"
 
 
 async def _with_what_was_said(reader: Reader, caller: Caller, request: AgentStart) -> str:

@@ -108,18 +108,19 @@ async def _tell(
 async def _tell_one(
     database: Database, apps: ChannelApps, channel: ReadyChannel, received: ReceivedAnswer, outcome: AnswerOutcome
 ) -> None:
-    """Whoever gave the answer is told once what became of it, also where a process died before it could: then it comes again, or is found again.
-    What could not be told stands all the same."""
+    """Whoever gave the answer is told once what became of it. It is tried again where a process died in the middle and the answer comes again, or is
+    found again; not where the channel failed, since it may have gone out all the same. What could not be told stands."""
     if outcome.is_told:
         return
     tenant_id, channel_id = channel.tenant_id, channel.channel_id
     try:
         await apps.find(channel.app).tell(channel.setup, received, outcome)
-        await channel_answers.note_told(database, tenant_id=tenant_id, channel_id=channel_id, received=received)
     except (ChannelDown, ChannelRefused) as error:
         _log.warning("The sender of an answer over the channel %s could not be told of it: %s", channel_id, error)
     except ChannelError as error:
         _log.warning("The app of the channel %s failed: %s", channel_id, error)
+    try:
+        await channel_answers.note_told(database, tenant_id=tenant_id, channel_id=channel_id, received=received)
     except (FolkmootError, *FAILURES) as error:
         _log.warning("That the sender of an answer over the channel %s was told is not noted: %s", channel_id, error)
 

@@ -17,6 +17,8 @@ from folkmoot.domain.tenancy import Caller
 from folkmoot.domain.trees import Node, Tree
 from folkmoot.domain.usage import UsageFilter
 from folkmoot.kernel.errors import BadInput, Fault, NotFound, RunEnded
+from folkmoot.services import agent_stops
+from folkmoot.services.agent_stops import Cause
 from folkmoot.services.people import Tell
 from folkmoot.store import audit, pending, trees
 from folkmoot.store.database import Database, Reader, Writer
@@ -100,7 +102,8 @@ async def place_under(writer: Writer, caller: Caller, *, app_run_id: UUID, run_i
 
 
 async def stop_below(database: Database, *, tenant_id: UUID, ended_id: UUID, tell: Tell) -> None:
-    """Ask what a run started to stop, if it has ended other than Completed; what that waits for is closed (B13)."""
+    """Ask what a run started to stop, if it has ended other than Completed; what that waits for is closed (B13). An agent run is asked with all
+    that it delegated, at once (F34)."""
     await _stop_children(database, tenant_id=tenant_id, ended_id=ended_id, parent_id=ended_id, tell=tell)
     has_asked = True
     while has_asked:
@@ -142,7 +145,35 @@ async def _stop_children(database: Database, *, tenant_id: UUID, ended_id: UUID,
             tell({"to": "inbox", "tenant": str(tenant_id)})
         asked += len(stopped)
         if len(stopped) < _BATCH:
-            return asked > 0
+            break
+    asked += await _stop_delegating_ones(
+        database, tenant_id=tenant_id, ended_id=ended_id, parent_id=parent_id, tell=tell
+    )
+    return asked > 0
+
+
+async def _stop_delegating_ones(
+    database: Database, *, tenant_id: UUID, ended_id: UUID, parent_id: UUID, tell: Tell
+) -> int:
+    """Of one run's children the agent runs that may have delegated something; how many were asked."""
+    async with database.reader() as reader:
+        found = await trees.delegating_children(reader, tenant_id, ended_id=ended_id, parent_id=parent_id)
+    asked = 0
+    for child in found:
+        detail = (("endedId", str(ended_id)), ("endedAs", child.ended_as.value))
+        try:
+            stopped = await agent_stops.stop(
+                database, tenant_id, run_id=child.run_id, cause=Cause(child.why, detail=detail)
+            )
+        except RunEnded:  # meanwhile, by itself
+            continue
+        asked += len(stopped)
+        for each in stopped:
+            tell({"to": "run", "run": str(each)})
+    if asked:
+        tell({"to": "workers"})
+        tell({"to": "inbox", "tenant": str(tenant_id)})
+    return asked
 
 
 async def stop_orphans(database: Database, *, tell: Tell) -> None:

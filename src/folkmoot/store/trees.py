@@ -95,6 +95,23 @@ async def stop_children(
     return [StoppedChild(row["run_id"], RunStatus(row["ended_status"])) async for row in rows]
 
 
+@dataclass(frozen=True, slots=True)
+class DelegatingChild:
+    """An agent run that is to stop with what it delegated. `why`: what it is told."""
+
+    run_id: UUID
+    ended_as: RunStatus
+    why: str
+
+
+async def delegating_children(
+    reader: Reader, tenant_id: UUID, *, ended_id: UUID, parent_id: UUID
+) -> list[DelegatingChild]:
+    """The children of a run that `stop_children` leaves out, and that are to stop for the same reasons."""
+    rows = _sql.delegating_children(reader.connection, tenant_id=tenant_id, ended_id=ended_id, parent_id=parent_id)
+    return [DelegatingChild(row["run_id"], RunStatus(row["ended_status"]), row["why"]) async for row in rows]
+
+
 async def completed_below(reader: Reader, tenant_id: UUID, *, ended_id: UUID, limit: int) -> list[UUID]:
     """Completed runs below an ended one that have children still to be asked."""
     rows = _sql.completed_below(reader.connection, tenant_id=tenant_id, ended_id=ended_id, limit=limit)

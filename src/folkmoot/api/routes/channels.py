@@ -61,6 +61,6 @@ async def take_in(doors: Doorway, request: Request, channel_id: UUID) -> Respons
 
 
 async def _to_its_end(telling: asyncio.Task[None] | None) -> None:
-    """The server waits for it when it is to stop, and says what failed unexpectedly."""
+    """A server that is to stop waits for it as for any request, and says what failed unexpectedly."""
     if telling is not None:
         await telling

@@ -59,6 +59,7 @@ create unique index agent_run_token on agent_run (correlation_token);
 create index agent_run_by_agent on agent_run (tenant_id, agent_id, id desc);
 create index agent_run_by_parent on agent_run (tenant_id, parent_run, id desc) where parent_run is not null;
 create index agent_run_by_status on agent_run (tenant_id, status, id desc);
+create index agent_run_waiting on agent_run (tenant_id, awaiting_since, id) where status = 'awaiting_consent' and parent_run is null;
 create index agent_run_by_conversation on agent_run (tenant_id, conversation_id) where conversation_id is not null;
 
 create table chat_item (

@@ -48,7 +48,8 @@ select kind from process where tenant_id = :tenant_id and run_id = :run_id;
 -- name: stop_children
 -- What a run started is asked to stop, in the way of a request: one that nobody has begun is Stopped at once. The run at hand has
 -- itself ended other than Completed, or it is Completed, and a run above it has so ended. Only flags are set, and whoever holds a
--- child's row is not waited for: it may be the child's own end, which waits for its parent. What was skipped is found by the sweep.
+-- child's row is not waited for: it may be the child's own end, which waits for its parent. What was skipped is found by the sweep. Agent runs
+-- that may delegate are stopped with what they delegated (`delegating_children`).
 with t as materialized (select folkmoot_now() as now),
 child as materialized (
     select c.tenant_id, c.run_id, c.status = 'New' as is_new, ended.run_id as ended_id, ended.status as ended_status,
@@ -59,6 +60,9 @@ child as materialized (
         -- one whose person let time run out ends by itself, and as what it is
         and c.before_timeout_status is null
         and ended.status in ('Failed', 'Stopped', 'TimedOut') and (parent.run_id = ended.run_id or parent.status = 'Completed')
+        and not (c.kind = 'AgentRun' and exists (
+            select from resolved_definition d where d.tenant_id = c.tenant_id and d.run_id = c.run_id
+                and jsonb_array_length(d.body #> '{loop,specialists}') > 0))
     order by c.created_at, c.run_id limit :limit
     for update of c skip locked),
 stopped as (
@@ -73,6 +77,18 @@ stopped as (
     where p.tenant_id = child.tenant_id and p.run_id = child.run_id
     returning p.run_id, child.ended_status)
 select run_id, ended_status from stopped;
+
+-- name: delegating_children
+-- The other children that are to be asked, and what each is told: agent runs that have specialists.
+select c.run_id, ended.status as ended_status, format('Orchestrator: the run %s above it was %s', ended.run_id, ended.status) as why
+from process c join process parent on parent.tenant_id = c.tenant_id and parent.run_id = c.parent_id
+    join process ended on ended.tenant_id = c.tenant_id and ended.run_id = :ended_id
+    join resolved_definition d on d.tenant_id = c.tenant_id and d.run_id = c.run_id
+where c.tenant_id = :tenant_id and c.parent_id = :parent_id and c.kind = 'AgentRun' and c.ended_at is null and c.stopped_by is null
+    and c.before_timeout_status is null
+    and ended.status in ('Failed', 'Stopped', 'TimedOut') and (parent.run_id = ended.run_id or parent.status = 'Completed')
+    and jsonb_array_length(d.body #> '{loop,specialists}') > 0
+order by c.created_at, c.run_id;
 
 -- name: completed_below
 -- The Completed runs below an ended one, each reached by way of Completed ones alone, that have children still to be asked: what is
