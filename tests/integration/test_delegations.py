@@ -72,6 +72,17 @@ async def crew_of(
     return bench
 
 
+async def three_that_wait(database: Database, caller: Caller, new_id: NewId) -> tuple[Deeds, Workbench, AgentRun]:
+    """A boss's run that has delegated to a lead, which has delegated to a clerk, who asks; nobody is at work. The boss's run."""
+    deeds = Deeds()
+    rules = script(boss=delegates("lead"), lead=delegates("clerk"), **telling("clerk"))
+    bench = await crew_of(database, caller, new_id, deeds, rules, ("boss", "lead", "clerk"))
+    root = await agents.start(database, caller, new_id, bench=bench, name="boss")
+    async with crew(database, new_id, bench=bench, functions=deeds.functions):
+        await until(agents.awaits(database, caller, root))
+    return deeds, bench, root
+
+
 async def run_of(database: Database, caller: Caller, started: Any) -> AgentRun:
     found = await agent_runs.page(database, caller, wanted=agent_runs.AgentRunFilter(), after=None, limit=100)
     return next(each for each in found if each.run_id == started.run_id)
@@ -437,12 +448,7 @@ async def test_what_a_specialist_has_approved_is_not_made_once_its_root_is_cance
     database: Database, caller: Caller, new_id: NewId
 ) -> None:
     """F34: as in a run alone; the stop holds for the whole delegation from the moment that it is taken."""
-    deeds = Deeds()
-    rules = script(boss=delegates("lead"), lead=delegates("clerk"), **telling("clerk"))
-    bench = await crew_of(database, caller, new_id, deeds, rules, ("boss", "lead", "clerk"))
-    root = await agents.start(database, caller, new_id, bench=bench, name="boss")
-    async with crew(database, new_id, bench=bench, functions=deeds.functions):
-        await until(agents.awaits(database, caller, root))
+    deeds, bench, root = await three_that_wait(database, caller, new_id)
     await agents.consent(database, caller, root)
     await agent_runs.cancel(database, caller, id_=root.id, tell=lambda _: None)
     (lead,) = [await run_of(database, caller, each) for each in await agents.below(database, root)]
@@ -551,12 +557,7 @@ async def test_a_cancel_reaches_what_an_ended_specialist_left_at_work(
     database: Database, caller: Caller, new_id: NewId
 ) -> None:
     """F34: by way of runs that have ended, too."""
-    deeds = Deeds()
-    rules = script(boss=delegates("lead"), lead=delegates("clerk"), **telling("clerk"))
-    bench = await crew_of(database, caller, new_id, deeds, rules, ("boss", "lead", "clerk"))
-    root = await agents.start(database, caller, new_id, bench=bench, name="boss")
-    async with crew(database, new_id, bench=bench, functions=deeds.functions):
-        await until(agents.awaits(database, caller, root))
+    _, _, root = await three_that_wait(database, caller, new_id)
     (lead,) = await agents.below(database, root)
     (clerk,) = await agents.below(database, await run_of(database, caller, lead))
     await panels.execute(
@@ -570,12 +571,7 @@ async def test_a_run_above_a_cancelled_one_goes_on_and_awaits_nothing(
     database: Database, caller: Caller, new_id: NewId
 ) -> None:
     """pendingToolId is set only while awaiting_consent, and who works does not await (B13); its time goes on."""
-    deeds = Deeds()
-    rules = script(boss=delegates("lead"), lead=delegates("clerk"), **telling("clerk"))
-    bench = await crew_of(database, caller, new_id, deeds, rules, ("boss", "lead", "clerk"))
-    root = await agents.start(database, caller, new_id, bench=bench, name="boss")
-    async with crew(database, new_id, bench=bench, functions=deeds.functions):
-        await until(agents.awaits(database, caller, root))
+    deeds, bench, root = await three_that_wait(database, caller, new_id)
     (lead,) = [await run_of(database, caller, each) for each in await agents.below(database, root)]
     await agent_runs.cancel(database, caller, id_=lead.id, tell=lambda _: None)
     (clerk,) = [await run_of(database, caller, each) for each in await agents.below(database, lead)]

@@ -115,6 +115,6 @@ def _contains(found: Json, wanted: Json) -> bool:
         return any(_contains(each, wanted) for each in found.values())
     if isinstance(found, list):
         return any(_contains(each, wanted) for each in found)
-    if isinstance(wanted, str) and not isinstance(found, str):
+    if isinstance(wanted, str):
         return _folded(wanted) in json.dumps(found)
     return _is_exactly(found, wanted)

@@ -38,11 +38,8 @@ _MOST_DIGITS = 18  # of what the database can hold as a number
 async def list_runs(visit: Visit) -> Response:
     """Those that await consent, the longest waiting first, then the newest of the others; each of the two goes on on pages of its own."""
     query = visit.request.query_params
-    of_all, after, waiting_after = (
-        query.get("whose") == "all",
-        _number(query.get("after")),
-        _cursor(query.get("waiting")),
-    )
+    of_all, after = query.get("whose") == "all", _number(query.get("after"))
+    waiting_after = _cursor(query.get("waiting"))
     database, who = visit.doors.of(visit.who), visit.who
     waiting, others = [], []
     if after is None:

@@ -22,7 +22,7 @@ from folkmoot.domain.json_text import canonical, is_deeper, named
 from folkmoot.domain.link_checks import faults_of_link
 from folkmoot.domain.schema_reports import shortened
 from folkmoot.domain.time_checks import is_usable
-from folkmoot.domain.tool_names import DELEGATE_TOOL, loop_tool_like, tool_key
+from folkmoot.domain.tool_names import DELEGATE_TOOL, problem_in_agent_runs, tool_key
 from folkmoot.kernel.errors import Fault
 
 MOST_RULES = 100
@@ -59,9 +59,9 @@ def _whitelist_faults(whitelist: tuple[str, ...], names: tuple[str, ...]) -> Ite
             yield Fault(pointer, _no_tool(name, names))
         elif name in whitelist[:index]:
             yield Fault(pointer, f"The tool '{name}' is named twice; take one out.")
-        own = loop_tool_like(name)
-        if own is not None:
-            yield Fault(pointer, f"'{own}' is a tool of agent runs themselves; give the agent's own tool another name.")
+        problem = problem_in_agent_runs(name)
+        if problem is not None:
+            yield Fault(pointer, problem)
 
 
 def _no_tool(name: str, names: tuple[str, ...]) -> str:

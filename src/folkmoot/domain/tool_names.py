@@ -61,9 +61,10 @@ def faults_of_tool_names(named: Iterable[tuple[str, str]], *, is_managed: bool =
     return tuple(faults)
 
 
-def loop_tool_like(name: str) -> str | None:
-    """The tool of agent runs themselves for which a reader would take this one."""
-    return next((own for own in LOOP_TOOLS if tool_key(own) == tool_key(name)), None)
+def problem_in_agent_runs(name: str) -> str | None:
+    """A sentence about what keeps this from being called in runs of an agent: a reader would take it for a tool of theirs."""
+    own = next((own for own in LOOP_TOOLS if tool_key(own) == tool_key(name)), None)
+    return f"'{own}' is a tool of agent runs themselves; give the agent's own tool another name." if own else None
 
 
 def tool_key(name: str) -> str:

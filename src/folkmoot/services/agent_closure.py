@@ -28,7 +28,7 @@ from folkmoot.domain.definitions import (
 )
 from folkmoot.domain.routers import CandidateKind
 from folkmoot.domain.tenancy import Caller
-from folkmoot.domain.tool_names import loop_tool_like
+from folkmoot.domain.tool_names import problem_in_agent_runs
 from folkmoot.kernel.errors import BadInput, Fault, FolkmootError, NotPermitted
 from folkmoot.kernel.ids import NewId
 from folkmoot.services import agent_rights, budgets, references
@@ -171,9 +171,9 @@ def _faults_of_tools(
     for name in settings.tool_whitelist:
         if name not in names:
             yield Fault("", f"The agent's whitelist names the tool '{name}', which it has not. Correct the agent.")
-        own = loop_tool_like(name)
-        if own is not None:
-            yield Fault("", f"'{own}' is a tool of agent runs themselves; give the agent's own tool another name.")
+        problem = problem_in_agent_runs(name)
+        if problem is not None:
+            yield Fault("", problem)
 
 
 def _placed(fault: Fault) -> Fault:

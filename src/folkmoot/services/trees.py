@@ -160,11 +160,10 @@ async def _stop_delegating_ones(
         found = await trees.delegating_children(reader, tenant_id, ended_id=ended_id, parent_id=parent_id)
     asked = 0
     for child in found:
-        detail = (("endedId", str(ended_id)), ("endedAs", child.ended_as.value))
+        words = f"{audit.ORCHESTRATOR}: the run {ended_id} above it was {child.ended_as}"
+        cause = Cause(words, detail=(("endedId", str(ended_id)), ("endedAs", child.ended_as.value)))
         try:
-            stopped = await agent_stops.stop(
-                database, tenant_id, run_id=child.run_id, cause=Cause(child.why, detail=detail)
-            )
+            stopped = await agent_stops.stop(database, tenant_id, run_id=child.run_id, cause=cause)
         except RunEnded:  # meanwhile, by itself
             continue
         asked += len(stopped)

@@ -77,7 +77,7 @@ async def node(reader: Reader, tenant_id: UUID, *, run_id: UUID) -> Node | None:
 
 
 @dataclass(frozen=True, slots=True)
-class StoppedChild:
+class ChildToStop:
     """`ended_as`: how the run above it ended, on account of which it is to stop."""
 
     run_id: UUID
@@ -86,30 +86,19 @@ class StoppedChild:
 
 async def stop_children(
     writer: Writer, tenant_id: UUID, *, ended_id: UUID, parent_id: UUID, limit: int
-) -> list[StoppedChild]:
+) -> list[ChildToStop]:
     """Ask the children of a run to stop, at most `limit`, since `ended_id` ended, and not as Completed: the run itself, or one above it
     where the run is Completed; those that were asked."""
     rows = _sql.stop_children(
         writer.connection, tenant_id=tenant_id, ended_id=ended_id, parent_id=parent_id, limit=limit
     )
-    return [StoppedChild(row["run_id"], RunStatus(row["ended_status"])) async for row in rows]
+    return [ChildToStop(row["run_id"], RunStatus(row["ended_status"])) async for row in rows]
 
 
-@dataclass(frozen=True, slots=True)
-class DelegatingChild:
-    """An agent run that is to stop with what it delegated. `why`: what it is told."""
-
-    run_id: UUID
-    ended_as: RunStatus
-    why: str
-
-
-async def delegating_children(
-    reader: Reader, tenant_id: UUID, *, ended_id: UUID, parent_id: UUID
-) -> list[DelegatingChild]:
+async def delegating_children(reader: Reader, tenant_id: UUID, *, ended_id: UUID, parent_id: UUID) -> list[ChildToStop]:
     """The children of a run that `stop_children` leaves out, and that are to stop for the same reasons."""
     rows = _sql.delegating_children(reader.connection, tenant_id=tenant_id, ended_id=ended_id, parent_id=parent_id)
-    return [DelegatingChild(row["run_id"], RunStatus(row["ended_status"]), row["why"]) async for row in rows]
+    return [ChildToStop(row["run_id"], RunStatus(row["ended_status"])) async for row in rows]
 
 
 async def completed_below(reader: Reader, tenant_id: UUID, *, ended_id: UUID, limit: int) -> list[UUID]:

@@ -79,8 +79,8 @@ stopped as (
 select run_id, ended_status from stopped;
 
 -- name: delegating_children
--- The other children that are to be asked, and what each is told: agent runs that have specialists.
-select c.run_id, ended.status as ended_status, format('Orchestrator: the run %s above it was %s', ended.run_id, ended.status) as why
+-- The other children that are to be asked: agent runs that have specialists.
+select c.run_id, ended.status as ended_status
 from process c join process parent on parent.tenant_id = c.tenant_id and parent.run_id = c.parent_id
     join process ended on ended.tenant_id = c.tenant_id and ended.run_id = :ended_id
     join resolved_definition d on d.tenant_id = c.tenant_id and d.run_id = c.run_id
